@@ -1,0 +1,57 @@
+# Everything runs in .venv in the project's root; the first target that needs it makes it.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+UV := $(shell command -v uv 2>/dev/null)
+TESTS ?= tests
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test check format bench dev requirements clean
+
+help: ## print these lines
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(READY): requirements/develop.txt pyproject.toml
+ifneq ($(UV),)
+	@test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV)
+	@uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/develop.txt
+	@uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+else
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/develop.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+endif
+	@touch $@
+
+demo: $(READY) ## real crawl jobs on this machine: scheduled, run, retried, timed out, taken over
+	@$(BIN)/clawjob demo
+
+dev: $(READY) ## the whole service on this machine, until Ctrl-C
+	@$(BIN)/clawjob dev
+
+test: $(READY) ## the whole test suite
+	$(BIN)/python -m pytest -n auto $(TESTS)
+
+check: $(READY) ## format, lint, types, import rules
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(READY) ## put the code in its form
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+bench: $(READY) ## measure cost and speed, print a table, write bench/results/
+	$(BIN)/python -m bench
+
+requirements: ## pin all dependencies anew (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-annotate --no-header pyproject.toml -o requirements/runtime.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
+		--no-annotate --no-header --extra dev --extra demo --extra check --extra test -c requirements/runtime.txt \
+		pyproject.toml -o requirements/develop.txt
+
+clean: ## remove what these targets made
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results
