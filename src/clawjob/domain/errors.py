@@ -103,3 +103,12 @@ class UnreadableRecordError(ClawjobError):
         self.key = key
         self.why = why
         super().__init__(f"cannot read {key}: {why}")
+
+
+class UnavailableError(ClawjobError):
+    """A service did not answer or refused for now; the same call may be made again."""
+
+    def __init__(self, call: str, why: str) -> None:
+        self.call = call
+        self.why = why
+        super().__init__(f"{call} is not possible now: {why}")

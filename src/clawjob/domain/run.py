@@ -1,6 +1,7 @@
 """A run: its states, the one table of legal moves, and what is known of it.
 
-A state says where a run is, an outcome how one attempt ended; they are two types and only `settle` maps one to the other.
+A state says where a run is, an outcome how one attempt ended; they are two types, and only settling maps one to the
+other.
 """
 
 from collections.abc import Mapping

@@ -1,0 +1,172 @@
+"""How a run is written into its item and read back. Every plain run's item stays under 1 KB, so that it costs one unit."""
+
+from datetime import datetime
+from typing import Any, Final
+
+from clawjob.aws.codec import Value
+from clawjob.aws.dynamo import Item
+from clawjob.aws.table import DUE_AT, DUE_SHARD, LIST_KEY, LIST_SORT, PK, SK, TTL, run_key, runs_of
+from clawjob.domain.errors import UnreadableRecordError
+from clawjob.domain.ids import shard_of
+from clawjob.domain.instants import from_text, to_text
+from clawjob.domain.run import Attempt, CancelRequest, Outcome, Reason, Run, RunKind, State
+
+VERSION: Final = 1
+
+
+def due_keys(identifier: str, due_at: datetime | None) -> Item:
+    """The due index's attributes of an item; empty when nothing is due."""
+    return {} if due_at is None else {DUE_SHARD: f"D#{shard_of(identifier)}", DUE_AT: to_text(due_at)}
+
+
+def item_of(run: Run) -> Item:
+    """Write a run as an item; what is nothing is left out."""
+    pk, sk = run_key(run.run_id)
+    item: Item = {
+        PK: pk,
+        SK: sk,
+        "v": VERSION,
+        "job": run.job,
+        "kind": run.kind.value,
+        "state": run.state.value,
+        "version": run.version,
+        "pool": run.pool,
+        "scheduled_at": to_text(run.scheduled_at),
+        "not_before": to_text(run.not_before),
+        "queued_at": to_text(run.queued_at),
+        LIST_KEY: runs_of(run.uid),
+        LIST_SORT: f"{to_text(run.scheduled_at)}#{run.run_id}",
+        **due_keys(run.run_id, run.due_at),
+    }
+    optional: dict[str, Value] = {
+        "nominal_local": run.nominal_local.isoformat(timespec="seconds") if run.nominal_local else None,
+        "checks": run.checks,
+        "retry": run.retry,
+        "token": run.token,
+        "losses": run.losses,
+        "lost_token": run.lost_token,
+        "lease_until": to_text(run.lease_until) if run.lease_until else None,
+        "deadline_at": to_text(run.deadline_at) if run.deadline_at else None,
+        "message_id": run.message_id,
+        "cancel": _cancel_value(run.cancel),
+        "reason": run.reason.value if run.reason else None,
+        "why": run.why,
+        "input_hash": run.input_hash,
+        "gap_until": to_text(run.gap_until) if run.gap_until else None,
+        "gap_count": run.gap_count,
+        TTL: run.expires_at,
+        **(attempt_fields(run.attempt) if run.attempt else {}),
+    }
+    optional.pop("number", None)
+    item.update({name: value for name, value in optional.items() if value not in (None, "", 0)} | _zeros(run.attempt))
+    return item
+
+
+def _zeros(attempt: Attempt | None) -> Item:
+    """Zeros that say something: an exit code of 0 is not the same as none."""
+    if attempt is None:
+        return {}
+    said: dict[str, Value] = {"exit_code": attempt.exit_code, "items": attempt.items, "duration_seconds": attempt.duration_seconds}
+    return {name: value for name, value in said.items() if value is not None}
+
+
+def attempt_fields(attempt: Attempt) -> Item:
+    """Write an attempt's attributes, on the run or as an item of its own."""
+    fields: Item = {
+        "number": attempt.number,
+        "worker": attempt.worker,
+        "started_at": to_text(attempt.started_at),
+        "ended_at": to_text(attempt.ended_at) if attempt.ended_at else None,
+        "outcome": attempt.outcome.value if attempt.outcome else None,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "detail": attempt.detail,
+        "duration_seconds": attempt.duration_seconds,
+        "items": attempt.items,
+        "log_bytes": attempt.log_bytes,
+        "log_dropped_bytes": attempt.log_dropped_bytes,
+    }
+    return {name: value for name, value in fields.items() if value not in (None, "")}
+
+
+def run_of(item: Item) -> Run:
+    """Read a run.
+
+    Raises:
+        UnreadableRecordError: the item is damaged or of a newer version.
+    """
+    key = f"{item.get(PK)}/{item.get(SK)}"
+    if item.get("v") != VERSION:
+        raise UnreadableRecordError(key, f"version {item.get('v')!r} is not {VERSION}")
+    try:
+        return _run_of(item)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UnreadableRecordError(key, f"{type(error).__name__}: {error}") from error
+
+
+def _run_of(item: dict[str, Any]) -> Run:
+    run_id = item[PK].removeprefix("RUN#")
+    return Run(
+        run_id=run_id,
+        uid=item[LIST_KEY].removeprefix("RUNS#"),
+        job=item["job"],
+        kind=RunKind(item["kind"]),
+        state=State(item["state"]),
+        version=item["version"],
+        pool=item["pool"],
+        scheduled_at=from_text(item["scheduled_at"]),
+        not_before=from_text(item["not_before"]),
+        queued_at=from_text(item["queued_at"]),
+        nominal_local=_local(item.get("nominal_local")),
+        due_at=_instant(item.get(DUE_AT)),
+        checks=item.get("checks", 0),
+        retry=item.get("retry", 0),
+        token=item.get("token", 0),
+        losses=item.get("losses", 0),
+        lost_token=item.get("lost_token"),
+        lease_until=_instant(item.get("lease_until")),
+        deadline_at=_instant(item.get("deadline_at")),
+        message_id=item.get("message_id"),
+        attempt=attempt_of({**item, "number": item["token"]}) if "worker" in item else None,
+        cancel=_cancel_of(item.get("cancel")),
+        reason=Reason(item["reason"]) if "reason" in item else None,
+        why=item.get("why", ""),
+        input_hash=item.get("input_hash"),
+        gap_until=_instant(item.get("gap_until")),
+        gap_count=item.get("gap_count", 0),
+        expires_at=item.get(TTL),
+    )
+
+
+def attempt_of(item: dict[str, Any]) -> Attempt:
+    """Read an attempt's attributes."""
+    return Attempt(
+        number=item["number"],
+        worker=item["worker"],
+        started_at=from_text(item["started_at"]),
+        ended_at=_instant(item.get("ended_at")),
+        outcome=Outcome(item["outcome"]) if "outcome" in item else None,
+        exit_code=item.get("exit_code"),
+        signal=item.get("signal"),
+        detail=item.get("detail", ""),
+        duration_seconds=item.get("duration_seconds"),
+        items=item.get("items"),
+        log_bytes=item.get("log_bytes", 0),
+        log_dropped_bytes=item.get("log_dropped_bytes", 0),
+    )
+
+
+def _cancel_value(cancel: CancelRequest | None) -> Value:
+    return {"at": to_text(cancel.at), "by": cancel.by, "why": cancel.why} if cancel else None
+
+
+def _cancel_of(value: Any) -> CancelRequest | None:
+    return CancelRequest(from_text(value["at"]), value["by"], value["why"]) if value else None
+
+
+def _instant(text: Any) -> datetime | None:
+    return None if text is None else from_text(text)
+
+
+def _local(text: Any) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
