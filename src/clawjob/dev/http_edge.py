@@ -1,0 +1,184 @@
+"""API Gateway's HTTP API in front of the API's handler: requests become events of payload format 2.0, answers go back.
+
+The handler is called with one event at a time, as one Lambda instance is.
+"""
+
+import base64
+import hmac
+import json
+import threading
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+from urllib.parse import parse_qsl, unquote
+
+from clawjob.dev.lambda_context import LambdaContext
+from clawjob.dev.loopback import HOST, LoopbackServer, Request, Response
+
+OPEN_PATH: Final = "/api/v1/health"
+"""The only route that needs no token."""
+ROLE: Final = "admin"
+
+Event = dict[str, Any]
+Handler = Callable[[Event, LambdaContext], Mapping[str, Any]]
+Clock = Callable[[], datetime]
+
+_TEXT_TYPES: Final = frozenset({"application/json", "application/javascript", "application/xml"})
+_LARGEST_ANSWER: Final = 6 * 1024 * 1024
+"""What a Lambda may answer."""
+
+
+class HttpEdge:
+    """Serves the API on a port of this machine."""
+
+    def __init__(
+        self,
+        handler: Handler,
+        token: str,
+        clock: Clock,
+        new_request_id: Callable[[], str],
+        port: int = 0,
+        report: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """Listen; serve from `start` on.
+
+        Raises:
+            PortTakenError: another program listens on the port.
+        """
+        self._handler = handler
+        self._token = token
+        self._clock = clock
+        self._new_request_id = new_request_id
+        self._report = report
+        self._one_at_a_time = threading.Lock()
+        self._server = LoopbackServer(self._answer, port, report or _ignore)
+
+    @property
+    def url(self) -> str:
+        """Where the API is."""
+        return self._server.url
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._server.start()
+
+    def close(self) -> None:
+        """Stop serving."""
+        self._server.close()
+
+    def _answer(self, request: Request) -> Response:
+        if _path_of(request) != OPEN_PATH and not self._is_known(request):
+            return _gateway_error(401, "Unauthorized", (("www-authenticate", "Bearer"),))
+        request_id = self._new_request_id()
+        event = event_of(request, request_id, self._clock())
+        with self._one_at_a_time:
+            try:
+                answer = self._handler(event, LambdaContext("clawjob-dev-api", request_id))
+            except Exception as error:
+                if self._report is not None:
+                    self._report(error)
+                return _gateway_error(500, "Internal Server Error")
+        return response_of(answer)
+
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, token = request.header("authorization").partition(" ")
+        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode())
+
+
+def event_of(request: Request, request_id: str, now: datetime) -> Event:
+    """Write a request as API Gateway gives it to a Lambda (payload format 2.0, `$default` stage and route)."""
+    path = _path_of(request)
+    query = request.target.partition("?")[2].partition("#")[0]
+    headers, cookies = _headers_of(request)
+    event: Event = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": path,
+        "rawQueryString": query,
+        "headers": headers,
+        "requestContext": {
+            "accountId": "123456789012",
+            "apiId": "dev",
+            "authorizer": {"lambda": {"role": ROLE, "token_id": "dev"}},
+            "domainName": headers.get("host", HOST),
+            "domainPrefix": "dev",
+            "http": {
+                "method": request.method,
+                "path": path,
+                "protocol": request.protocol,
+                "sourceIp": HOST,
+                "userAgent": headers.get("user-agent", ""),
+            },
+            "requestId": request_id,
+            "routeKey": "$default",
+            "stage": "$default",
+            "time": now.astimezone(UTC).strftime("%d/%b/%Y:%H:%M:%S +0000"),
+            "timeEpoch": int(now.timestamp() * 1000),
+        },
+        "isBase64Encoded": False,
+    }
+    if path == OPEN_PATH:
+        del event["requestContext"]["authorizer"]
+    if cookies:
+        event["cookies"] = cookies
+    parameters = _joined(parse_qsl(query, keep_blank_values=True))
+    if parameters:
+        event["queryStringParameters"] = parameters
+    if request.body:
+        event["body"], event["isBase64Encoded"] = _body_of(request)
+    return event
+
+
+def response_of(answer: Mapping[str, Any]) -> Response:
+    """Write a Lambda's answer as API Gateway does."""
+    if not isinstance(answer, Mapping) or "statusCode" not in answer:
+        # Format 2.0 takes any JSON value as the body of a 200.
+        return Response(200, (("content-type", "application/json"),), json.dumps(answer).encode())
+    headers = [(str(name).lower(), str(value)) for name, value in (answer.get("headers") or {}).items()]
+    headers += [("set-cookie", str(cookie)) for cookie in answer.get("cookies") or ()]
+    if not any(name == "content-type" for name, _ in headers):
+        headers.append(("content-type", "text/plain;charset=UTF-8"))
+    text = answer.get("body") or ""
+    body = base64.b64decode(text) if answer.get("isBase64Encoded") else str(text).encode()
+    if len(body) > _LARGEST_ANSWER:
+        return _gateway_error(500, "Internal Server Error")
+    return Response(int(answer["statusCode"]), tuple(headers), body)
+
+
+def _path_of(request: Request) -> str:
+    """The path as HTTP APIs give it: decoded, without the query."""
+    return unquote(request.target.partition("?")[0].partition("#")[0])
+
+
+def _headers_of(request: Request) -> tuple[dict[str, str], list[str]]:
+    cookies = [
+        cookie.strip() for name, value in request.headers if name.lower() == "cookie" for cookie in value.split(";")
+    ]
+    pairs = [(name.lower(), value) for name, value in request.headers if name.lower() != "cookie"]
+    return _joined(pairs), [cookie for cookie in cookies if cookie]
+
+
+def _joined(pairs: list[tuple[str, str]]) -> dict[str, str]:
+    """Values of one name are joined with commas, as format 2.0 has them."""
+    joined: dict[str, str] = {}
+    for name, value in pairs:
+        joined[name] = f"{joined[name]},{value}" if name in joined else value
+    return joined
+
+
+def _body_of(request: Request) -> tuple[str, bool]:
+    media_type = request.header("content-type").partition(";")[0].strip().lower()
+    is_text = media_type.startswith("text/") or media_type in _TEXT_TYPES
+    if is_text and not request.header("content-encoding"):
+        return request.body.decode("utf-8", "replace"), False
+    return base64.b64encode(request.body).decode("ascii"), True
+
+
+def _gateway_error(status: int, message: str, more: tuple[tuple[str, str], ...] = ()) -> Response:
+    """An answer that the gateway makes itself; the shape is its own, not the API's."""
+    body = json.dumps({"message": message}).encode()
+    return Response(status, (("content-type", "application/json"), *more), body)
+
+
+def _ignore(error: Exception) -> None:
+    del error
