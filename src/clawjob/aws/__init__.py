@@ -1,0 +1,1 @@
+"""Everything that speaks to AWS; the only folder that imports boto3."""

@@ -1,4 +1,4 @@
-"""Values to DynamoDB's typed form and back, without loss: a float keeps its shortest exact text, nothing is a Decimal."""
+"""Values to DynamoDB's typed form and back, without loss: a float keeps its exact text, nothing is a Decimal."""
 
 from collections.abc import Mapping
 from typing import Any

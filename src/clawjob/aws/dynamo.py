@@ -140,7 +140,11 @@ def transact(client: "DynamoDBClient", writes: Sequence[Write]) -> list[Refused 
         {
             one.kind: {
                 **one.parameters,
-                **({"ReturnValuesOnConditionCheckFailure": "ALL_OLD"} if "ConditionExpression" in one.parameters else {}),
+                **(
+                    {"ReturnValuesOnConditionCheckFailure": "ALL_OLD"}
+                    if "ConditionExpression" in one.parameters
+                    else {}
+                ),
             }
         }
         for one in writes
@@ -149,7 +153,9 @@ def transact(client: "DynamoDBClient", writes: Sequence[Write]) -> list[Refused 
         call("TransactWriteItems", lambda: client.transact_write_items(TransactItems=entries))  # type: ignore[arg-type]  # built of dicts
     except ClientError as error:
         reasons: list[dict[str, Any]] = error.response.get("CancellationReasons", [])  # type: ignore[assignment]  # not in the stub's error type
-        refusals = [Refused(_old(reason)) if reason.get("Code") == "ConditionalCheckFailed" else None for reason in reasons]
+        refusals = [
+            Refused(_old(reason)) if reason.get("Code") == "ConditionalCheckFailed" else None for reason in reasons
+        ]
         if not any(refusals):
             codes = {str(reason.get("Code")) for reason in reasons} - {"None"}
             raise UnavailableError("TransactWriteItems", ", ".join(sorted(codes)) or str(error)) from error
@@ -199,7 +205,9 @@ def query_pages(client: "DynamoDBClient", **parameters: Any) -> Iterator[tuple[l
         parameters["ExclusiveStartKey"] = last
 
 
-def _condition(condition: Condition | None, expression: str = "", values: Mapping[str, Value] | None = None) -> dict[str, Any]:
+def _condition(
+    condition: Condition | None, expression: str = "", values: Mapping[str, Value] | None = None
+) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
     text = condition.text if condition else ""
     if text:

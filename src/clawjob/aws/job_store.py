@@ -1,5 +1,7 @@
-"""Jobs in the table: names, state rows, definitions. The scheduler writes only its own attributes, and only from the
-version that it saw, so that no pass of it can undo what a user changed.
+"""Jobs in the table: names, state rows, definitions.
+
+The scheduler writes only its own attributes, and only from the version that it saw, so that no pass of it can undo what
+a user changed.
 """
 
 import json
@@ -29,7 +31,13 @@ from clawjob.aws.table import (
     state_key,
 )
 from clawjob.domain.definition import Definition
-from clawjob.domain.errors import DuplicateJobError, JobNotFoundError, StaleVersionError, UnavailableError, UnreadableRecordError
+from clawjob.domain.errors import (
+    DuplicateJobError,
+    JobNotFoundError,
+    StaleVersionError,
+    UnavailableError,
+    UnreadableRecordError,
+)
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobDecision, JobState
 
@@ -127,7 +135,9 @@ class JobStore:
             raise found
         return found
 
-    def definitions(self, wanted: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Definition | UnreadableRecordError]:
+    def definitions(
+        self, wanted: Iterable[tuple[str, int]]
+    ) -> dict[tuple[str, int], Definition | UnreadableRecordError]:
         """Return many definitions; what cannot be read answers with its error."""
         pairs = list(dict.fromkeys(wanted))
         unknown = [pair for pair in pairs if pair not in self._definitions]
@@ -197,7 +207,12 @@ class JobStore:
             self._explain(seen, after)
 
     def advance(
-        self, seen: JobState, planned_until: datetime, due_at: datetime | None, decision: JobDecision, active: str | None
+        self,
+        seen: JobState,
+        planned_until: datetime,
+        due_at: datetime | None,
+        decision: JobDecision,
+        active: str | None,
     ) -> bool:
         """Move a job past what was dispatched or recorded; `active` takes the overlap slot, None leaves it.
 

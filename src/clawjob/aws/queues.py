@@ -1,6 +1,7 @@
 """The run queues and the results queue: batches that say which entries were accepted, receives, and visibility."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -104,9 +105,10 @@ class Queues:
         ]
 
     def delete(self, pool: str, message: Received) -> None:
-        """Acknowledge a message."""
+        """Acknowledge a message; one that the queue has taken back already is left to its next receiver."""
         url = self.run_queues[pool]
-        _sqs("DeleteMessage", lambda: self.client.delete_message(QueueUrl=url, ReceiptHandle=message.receipt))
+        with suppress(_NotInflightError):
+            _sqs("DeleteMessage", lambda: self.client.delete_message(QueueUrl=url, ReceiptHandle=message.receipt))
 
     def set_visibility(self, pool: str, message: Received, seconds: int) -> bool:
         """Hide a message for so long from now; 0 gives it back at once.

@@ -1,4 +1,4 @@
-"""How a run is written into its item and read back. Every plain run's item stays under 1 KB, so that it costs one unit."""
+"""How a run is written into its item and read back. A plain run's item stays under 1 KB, so it costs one unit."""
 
 from datetime import datetime
 from typing import Any, Final
@@ -54,6 +54,7 @@ def item_of(run: Run) -> Item:
         "input_hash": run.input_hash,
         "gap_until": to_text(run.gap_until) if run.gap_until else None,
         "gap_count": run.gap_count,
+        "final_at": to_text(run.final_at) if run.final_at else None,
         TTL: run.expires_at,
         **(attempt_fields(run.attempt) if run.attempt else {}),
     }
@@ -66,7 +67,11 @@ def _zeros(attempt: Attempt | None) -> Item:
     """Zeros that say something: an exit code of 0 is not the same as none."""
     if attempt is None:
         return {}
-    said: dict[str, Value] = {"exit_code": attempt.exit_code, "items": attempt.items, "duration_seconds": attempt.duration_seconds}
+    said: dict[str, Value] = {
+        "exit_code": attempt.exit_code,
+        "items": attempt.items,
+        "duration_seconds": attempt.duration_seconds,
+    }
     return {name: value for name, value in said.items() if value is not None}
 
 
@@ -134,6 +139,7 @@ def _run_of(item: dict[str, Any]) -> Run:
         input_hash=item.get("input_hash"),
         gap_until=_instant(item.get("gap_until")),
         gap_count=item.get("gap_count", 0),
+        final_at=_instant(item.get("final_at")),
         expires_at=item.get(TTL),
     )
 

@@ -18,7 +18,6 @@ from clawjob.aws.run_item import attempt_fields, attempt_of, item_of, run_of
 from clawjob.aws.table import (
     LIST_INDEX,
     LIST_KEY,
-    LIST_SORT,
     PK,
     SK,
     TTL,
@@ -178,7 +177,9 @@ class RunStore:
     def hand_back(self, seen: Run, queued: Run, interrupted: Attempt) -> Moved:
         """Give up a running attempt in good order: QUEUED again, or CANCELLED where that was asked."""
         clauses, values = _as_seen(seen)
-        return self._move(seen, queued, Condition(_no_new_cancel(clauses, seen), values), self._close(seen, interrupted))
+        return self._move(
+            seen, queued, Condition(_no_new_cancel(clauses, seen), values), self._close(seen, interrupted)
+        )
 
     def lose(self, seen: Run, after: Run) -> Moved:
         """Count the worker of a running attempt as gone: QUEUED with its token still good, or a final state."""
@@ -323,4 +324,3 @@ def _same_lease(
 
 def _no_new_cancel(clauses: tuple[str, ...], seen: Run) -> tuple[str, ...]:
     return clauses if seen.cancel else (*clauses, "attribute_not_exists(#cancel)")
-

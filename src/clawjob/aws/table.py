@@ -40,7 +40,7 @@ TICK: Final = "TICK"
 ALL_JOBS: Final = "JOBS"
 
 DEAD_LETTER_RECEIVES: Final = 10
-"""Receives before a message goes to the dead letters: it is for messages that nobody can handle, never for long runs."""
+"""Receives before a message goes to the dead letters: for messages that nobody can handle, never for long runs."""
 
 
 def name_key(name: str) -> tuple[str, str]:

@@ -4,11 +4,9 @@ A state says where a run is, an outcome how one attempt ended; they are two type
 other.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
 from typing import Final
 
 
@@ -120,9 +118,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
     *_moves((None,), (State.QUEUED,), Actor.SCHEDULER, "no run of this job and instant is there"),
     *_moves((None,), (State.QUEUED,), Actor.API, "no run of this idempotency key is there"),
     *_moves((None,), (State.MISSED,), Actor.SCHEDULER, "the catch-up policy drops the instants of a gap"),
-    *_moves(
-        (State.QUEUED,), (State.RUNNING,), Actor.WORKER, "due, and the overlap slot is free or not needed"
-    ),
+    *_moves((State.QUEUED,), (State.RUNNING,), Actor.WORKER, "due, and the overlap slot is free or not needed"),
     *_moves(
         (State.QUEUED,),
         (State.SKIPPED,),
@@ -145,12 +141,8 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         Actor.WORKER,
         "the lease ran out; LOST when that was the last loss allowed",
     ),
-    *_moves(
-        (State.RUNNING,), (State.CANCELLED,), Actor.WORKER, "the lease ran out and a cancel was requested"
-    ),
-    *_moves(
-        (State.RUNNING,), (State.QUEUED,), Actor.WORKER, "holds the token and hands the run back (drain)"
-    ),
+    *_moves((State.RUNNING,), (State.CANCELLED,), Actor.WORKER, "the lease ran out and a cancel was requested"),
+    *_moves((State.RUNNING,), (State.QUEUED,), Actor.WORKER, "holds the token and hands the run back (drain)"),
     *_moves(
         (State.RUNNING,),
         (State.SUCCEEDED, State.FAILED, State.TIMED_OUT, State.RETRY_WAIT),
@@ -177,9 +169,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         Actor.SCHEDULER,
         "the lease lives long past deadline and grace, and the request to stop was not followed",
     ),
-    *_moves(
-        (State.RUNNING,), (State.CANCELLED,), Actor.SCHEDULER, "the lease is over and a cancel was requested"
-    ),
+    *_moves((State.RUNNING,), (State.CANCELLED,), Actor.SCHEDULER, "the lease is over and a cancel was requested"),
 )
 
 _LEGAL: Final = frozenset((move.source, move.target, move.actor) for move in TRANSITIONS)
@@ -203,10 +193,17 @@ class CancelRequest:
 
     at: datetime
     by: str
+    """A person, or `scheduler` for a run that is long overdue."""
     why: str
 
+    @property
+    def is_overdue(self) -> bool:
+        """Whether the scheduler asked, because the run is long past its deadline: its end is a timeout then."""
+        return self.by == Actor.SCHEDULER.value
 
-NOTHING: Final[Mapping[str, object]] = MappingProxyType({})
+
+MAX_WHY: Final = 100
+"""Characters kept of what a reason speaks of, so that a run's item stays small."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,12 +268,28 @@ class Run:
     """Fingerprint of a manual run's request; its params are an item of their own."""
     gap_until: datetime | None = None
     gap_count: int = 0
+    final_at: datetime | None = None
     expires_at: int | None = None
+    """Epoch second after which readers ignore it and the store removes it."""
 
     @property
     def is_final(self) -> bool:
         """Whether it can never change again."""
         return self.state in FINAL
+
+
+def close_run(run: Run, state: State, reason: Reason, now: datetime, retention: timedelta, why: str = "") -> Run:
+    """Return the run in its final state: nothing is due any more, and its retention begins."""
+    return replace(
+        run,
+        state=state,
+        reason=reason,
+        why=why[:MAX_WHY],
+        due_at=None,
+        lost_token=None,
+        final_at=now,
+        expires_at=int((now + retention).timestamp()),
+    )
 
 
 def _no_outputs() -> dict[str, object]:

@@ -1,0 +1,206 @@
+"""What a worker does with a run message. Decided at the due instant: a pause or edit before it counts."""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Final
+
+from clawjob.domain.definition import Definition, Overlap
+from clawjob.domain.job_state import JobState
+from clawjob.domain.messages import RunMessage
+from clawjob.domain.run import FINAL, Attempt, Outcome, Reason, Run, RunKind, State, close_run
+from clawjob.domain.times import Times
+
+_AFTER_LEASE: Final = timedelta(seconds=2)
+"""A message that comes back while its own worker lives returns so long after the lease would end."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """Delete the message: nothing is left to do for it."""
+
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class GiveBack:
+    """Hide the message for so long."""
+
+    delay: timedelta
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Hold the message in the free slot until the instant, then decide."""
+
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """Close the run without another attempt, then delete the message."""
+
+    run: Run
+
+
+@dataclass(frozen=True, slots=True)
+class AskHolder:
+    """The overlap slot names another run: read that one, then decide."""
+
+    run_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Claim the run."""
+
+    run: Run
+    lost: Attempt | None
+    """The attempt of a worker that vanished, to be closed with the claim."""
+    takes_slot: bool
+    """The overlap slot must be taken first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claimant:
+    """Who claims, with which message, when."""
+
+    worker: str
+    message: RunMessage
+    message_id: str
+    now: datetime
+
+
+def before_due(run: Run | None, claimant: Claimant, times: Times) -> Drop | GiveBack | Wait | None:
+    """Decide what the run alone decides; None when it can be claimed now."""
+    now = claimant.now
+    if run is None:
+        return Drop("there is no such run")
+    if run.state in FINAL:
+        return Drop(f"the run is {run.state.value}")
+    if run.retry > claimant.message.retry:
+        return Drop("the message is of an earlier try")
+    if run.state is State.RUNNING and run.lease_until is not None and run.lease_until > now:
+        if run.message_id != claimant.message_id:
+            return Drop("another message's worker holds the lease")
+        return GiveBack(run.lease_until - now + _AFTER_LEASE, "its worker holds the lease")
+    if run.state is not State.RUNNING and run.not_before > now:
+        wait = run.not_before - now
+        return Wait(run.not_before) if wait <= times.early else GiveBack(wait - times.early / 2, "it is not due yet")
+    return None
+
+
+def decide_claim(
+    run: Run,
+    job: JobState | None,
+    definition: Definition | None,
+    claimant: Claimant,
+    times: Times,
+    *,
+    superseded: bool,
+    holder: Run | None = None,
+    holder_read: bool = False,
+) -> Drop | GiveBack | Wait | End | AskHolder | Start:
+    """Decide what a worker does with a run that it holds a message for.
+
+    Args:
+        run: as it is now.
+        job: the job's state row as it is now; None when it is gone.
+        definition: the one in force; None only when the job is gone.
+        claimant: who claims, and when.
+        times: the lease, and how many losses a run survives.
+        superseded: the instant is none of the schedule that is in force now.
+        holder: the run that the overlap slot names, where it was read.
+        holder_read: whether it was read.
+    """
+    early = before_due(run, claimant, times)
+    if early is not None:
+        return early
+    ended = _end_of_vanished(run, claimant.now, times) if run.state is State.RUNNING else None
+    if ended is not None:
+        return End(ended)
+    if job is None or definition is None or job.deleted_at is not None:
+        state = State.CANCELLED if run.token else State.SKIPPED
+        return End(close_run(run, state, Reason.DELETED, claimant.now, times.retention))
+    if run.token == 0:
+        unstarted = _end_of_unstarted(run, job, definition, claimant.now, times, superseded=superseded)
+        if unstarted is not None:
+            return End(unstarted)
+    takes_slot = run.token == 0 and definition.overlap is Overlap.SKIP and job.active != run.run_id
+    if takes_slot and job.active is not None:
+        if not holder_read:
+            return AskHolder(job.active)
+        if holder is not None and holds_slot(holder, claimant.now):
+            return End(close_run(run, State.SKIPPED, Reason.OVERLAP, claimant.now, times.retention, holder.run_id))
+    return Start(_started(run, job, definition, claimant, times), lost_attempt(run), takes_slot)
+
+
+def holds_slot(holder: Run, now: datetime) -> bool:
+    """Whether the run that the overlap slot names keeps others out: it is open, and its own instant has come."""
+    return not holder.is_final and (holder.token > 0 or holder.not_before <= now)
+
+
+def lost_attempt(run: Run) -> Attempt | None:
+    """The attempt of a worker that vanished, closed; None when no attempt is open."""
+    if run.attempt is None or not (run.state is State.RUNNING or run.lost_token is not None):
+        return None
+    return replace(
+        run.attempt, ended_at=run.lease_until, outcome=Outcome.LOST, detail="its worker vanished without a word"
+    )
+
+
+def end_of_lost(run: Run, losses: int, now: datetime, times: Times) -> Run | None:
+    """The final run where no further attempt follows the loss of its worker; None where one does."""
+    lost = replace(run, attempt=lost_attempt(run), losses=losses)
+    if run.cancel is not None:
+        return cancelled(lost, now, times)
+    if losses >= times.max_losses:
+        return close_run(lost, State.LOST, Reason.WORKER_LOST, now, times.retention)
+    return None
+
+
+def cancelled(run: Run, now: datetime, times: Times) -> Run:
+    """The final run whose end was asked for: by a person, or by the scheduler because it was overdue."""
+    if run.cancel is not None and run.cancel.is_overdue:
+        return close_run(run, State.TIMED_OUT, Reason.OVERDUE, now, times.retention)
+    why = run.cancel.why if run.cancel else ""
+    return close_run(run, State.CANCELLED, Reason.CANCEL_REQUESTED, now, times.retention, why)
+
+
+def _end_of_vanished(run: Run, now: datetime, times: Times) -> Run | None:
+    return end_of_lost(run, run.losses + 1, now, times)
+
+
+def _end_of_unstarted(
+    run: Run, job: JobState, definition: Definition, now: datetime, times: Times, *, superseded: bool
+) -> Run | None:
+    if run.kind is RunKind.SCHEDULED and not job.enabled:
+        return close_run(run, State.SKIPPED, Reason.PAUSED, now, times.retention)
+    if run.kind is RunKind.SCHEDULED and superseded:
+        return close_run(run, State.SKIPPED, Reason.SUPERSEDED, now, times.retention)
+    return expired(run, definition, now, times)
+
+
+def expired(run: Run, definition: Definition, now: datetime, times: Times) -> Run | None:
+    """The EXPIRED run where it waited in its queue longer than its job allows; None where not."""
+    if run.token or definition.queue_deadline is None or now - run.not_before <= definition.queue_deadline:
+        return None
+    return close_run(run, State.EXPIRED, Reason.QUEUE_DEADLINE, now, times.retention)
+
+
+def _started(run: Run, job: JobState, definition: Definition, claimant: Claimant, times: Times) -> Run:
+    now = claimant.now
+    return replace(
+        run,
+        state=State.RUNNING,
+        version=job.version,
+        token=run.token + 1,
+        losses=run.losses + (1 if run.state is State.RUNNING else 0),
+        lost_token=None,
+        lease_until=now + times.lease,
+        deadline_at=now + definition.timeout + definition.grace,
+        message_id=claimant.message_id,
+        attempt=Attempt(number=run.token + 1, worker=claimant.worker, started_at=now),
+        reason=None,
+        why="",
+    )

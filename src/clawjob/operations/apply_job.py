@@ -1,0 +1,164 @@
+"""Creates, replaces, pauses, resumes and deletes jobs. What a change makes due is dispatched at once.
+
+A new schedule, a resume or a new job never runs an instant from before it.
+"""
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from clawjob.domain.definition import Definition
+from clawjob.domain.errors import StaleVersionError
+from clawjob.domain.job_state import JobDecision, JobState
+from clawjob.domain.planning import look_at
+from clawjob.domain.run import Reason
+from clawjob.operations.context import Context
+from clawjob.operations.dispatch import dispatch, schedule_of
+
+_TRIES = 5
+
+
+@dataclass(frozen=True, slots=True)
+class JobView:
+    """A job as people see it: where it is, and the definition in force."""
+
+    state: JobState
+    definition: Definition
+
+
+def create_job(ctx: Context, definition: Definition) -> JobView:
+    """Create a job and dispatch what is due.
+
+    Raises:
+        DuplicateJobError: the name is taken.
+    """
+    now = ctx.clock()
+    cursor = _cursor(definition, now)
+    state = JobState(
+        uid=ctx.new_uid(),
+        name=definition.name,
+        version=1,
+        enabled=definition.enabled,
+        planned_until=cursor,
+        created_at=now,
+        changed_at=now,
+        due_at=_due(ctx, definition, cursor),
+        decision=_decision(definition, Reason.CREATED, now),
+    )
+    ctx.jobs.create(state, definition)
+    return _dispatched(ctx, state, definition)
+
+
+def replace_job(ctx: Context, name: str, definition: Definition, expected_version: int | None = None) -> JobView:
+    """Put another definition in force and dispatch what it makes due.
+
+    Args:
+        ctx: the service.
+        name: which job; the definition has the same name.
+        definition: the new one.
+        expected_version: the version that the caller changed; None takes whatever is there.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+        StaleVersionError: the job is at another version than expected.
+    """
+    for _ in range(_TRIES - 1):
+        try:
+            return _replace_once(ctx, name, definition, expected_version)
+        except StaleVersionError:
+            if expected_version is not None:
+                raise
+    return _replace_once(ctx, name, definition, expected_version)
+
+
+def set_enabled(ctx: Context, name: str, enabled: bool) -> JobView:
+    """Pause or resume a job; a job that is so already stays as it is.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+    """
+    for attempt in range(_TRIES):
+        state = ctx.jobs.get(name)
+        definition = ctx.jobs.definition(state.uid, state.version)
+        if definition.enabled is enabled:
+            return JobView(state, definition)
+        try:
+            return _replace_once(ctx, name, replace(definition, enabled=enabled), state.version)
+        except StaleVersionError:
+            if attempt == _TRIES - 1:
+                raise
+    raise AssertionError("unreachable")
+
+
+def delete_job(ctx: Context, name: str) -> None:
+    """Delete a job. Its name is free at once; runs that wait end SKIPPED or CANCELLED at their next claim.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+    """
+    for attempt in range(_TRIES):
+        state = ctx.jobs.get(name)
+        now = ctx.clock()
+        after = replace(state, enabled=False, due_at=None, deleted_at=now, changed_at=now, version=state.version + 1)
+        try:
+            ctx.jobs.delete(state, after)
+        except StaleVersionError:
+            if attempt == _TRIES - 1:
+                raise
+        else:
+            return
+
+
+def _replace_once(ctx: Context, name: str, definition: Definition, expected: int | None) -> JobView:
+    seen = ctx.jobs.get(name)
+    if expected is not None and seen.version != expected:
+        raise StaleVersionError(name, expected, seen.version)
+    now = ctx.clock()
+    keeps_plan = _keeps_plan(ctx, seen, definition)
+    cursor = seen.planned_until if keeps_plan else _cursor(definition, now)
+    after = replace(
+        seen,
+        version=seen.version + 1,
+        enabled=definition.enabled,
+        planned_until=cursor,
+        due_at=seen.due_at if keeps_plan and seen.due_at else _due(ctx, definition, cursor),
+        changed_at=now,
+        invalid=None,
+        decision=seen.decision if keeps_plan else _decision(definition, Reason.CHANGED, now),
+    )
+    ctx.jobs.change(seen, after, definition)
+    return _dispatched(ctx, after, definition)
+
+
+def _keeps_plan(ctx: Context, seen: JobState, definition: Definition) -> bool:
+    """Whether instants that passed already are still wanted: the schedule is the same and was never off."""
+    if seen.invalid is not None or not (seen.enabled and definition.enabled):
+        return False
+    before = ctx.jobs.definitions([(seen.uid, seen.version)])[seen.uid, seen.version]
+    return isinstance(before, Definition) and before.schedule == definition.schedule
+
+
+def _cursor(definition: Definition, now: datetime) -> datetime:
+    """Where planning starts; an `at` that is just past, as accepted when saved, still runs."""
+    spec = definition.schedule
+    if spec is not None and spec.at is not None and spec.at <= now:
+        return spec.at - timedelta(seconds=1)
+    return now
+
+
+def _due(ctx: Context, definition: Definition, cursor: datetime) -> datetime | None:
+    if definition.schedule is None or not definition.enabled:
+        return None
+    return look_at(schedule_of(definition.schedule, definition.name), cursor, ctx.times)
+
+
+def _decision(definition: Definition, otherwise: Reason, now: datetime) -> JobDecision:
+    if not definition.enabled:
+        return JobDecision(reason=Reason.PAUSED, at=now)
+    return JobDecision(reason=Reason.NO_SCHEDULE if definition.schedule is None else otherwise, at=now)
+
+
+def _dispatched(ctx: Context, state: JobState, definition: Definition) -> JobView:
+    if state.due_at is not None and state.due_at <= ctx.clock():
+        dispatch(ctx, [state])
+        state = ctx.jobs.get_by_uid(state.uid) or state
+    return JobView(state, definition)

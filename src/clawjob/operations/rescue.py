@@ -1,0 +1,110 @@
+"""Gives runs whose check has come their next step: nothing is lost because a message, a worker or a write was."""
+
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from clawjob.aws.queues import ToSend
+from clawjob.aws.run_item import run_of
+from clawjob.domain.definition import Definition
+from clawjob.domain.errors import UnavailableError, UnreadableRecordError
+from clawjob.domain.messages import RunMessage
+from clawjob.domain.rescuing import (
+    AskToStop,
+    CloseOverdue,
+    Expire,
+    LeaveAlone,
+    Lose,
+    MoveCheck,
+    SendThenMove,
+    decide_rescue,
+)
+from clawjob.domain.run import Run, State
+from clawjob.operations.context import Context
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class RescueReport:
+    """What a rescue did, in runs."""
+
+    checked: int = 0
+    sent: int = 0
+    lost: int = 0
+    ended: int = 0
+    invalid: int = 0
+    failed: int = 0
+
+
+@dataclass
+class Rescuer:
+    """Rescues within one tick: asks each queue once how much waits in it."""
+
+    ctx: Context
+    report: RescueReport = field(default_factory=RescueReport)
+    _waiting: dict[str, int] = field(default_factory=dict)
+
+    def rescue(self, run_ids: Sequence[str]) -> None:
+        """Look at runs that the due index names. One bad run never stops the others."""
+        items = self.ctx.runs.get_items(run_ids)
+        for run_id in run_ids:
+            if run_id not in items:
+                continue
+            try:
+                self._rescue_one(run_of(items[run_id]))
+            except UnreadableRecordError as error:
+                self.report.invalid += 1
+                log.warning("run is invalid", extra={"run_id": run_id, "why": error.why})
+                self.ctx.runs.set_aside(run_id, error.why)
+            except UnavailableError as error:
+                self.report.failed += 1
+                log.warning("run is left for a later pass", extra={"run_id": run_id, "why": str(error)})
+
+    def _rescue_one(self, run: Run) -> None:
+        self.report.checked += 1
+        waits = run.state in {State.QUEUED, State.RETRY_WAIT}
+        definition = self._definition(run) if waits else None
+        waiting = self._waiting_in(run.pool) if waits else 0
+        self._apply(run, decide_rescue(run, definition, waiting, self.ctx.clock(), self.ctx.times))
+
+    def _apply(self, run: Run, decision: object) -> None:
+        ctx = self.ctx
+        match decision:
+            case LeaveAlone():
+                self.report.checked -= 1
+            case MoveCheck(after):
+                ctx.runs.postpone_check(run, after)
+            case SendThenMove(after, delay_seconds):
+                self._send(run, delay_seconds)
+                ctx.runs.postpone_check(run, after)
+            case Lose(after, send):
+                if ctx.runs.lose(run, after).made:
+                    self.report.lost += 1
+                    log.warning(
+                        "worker lost", extra={"run_id": run.run_id, "attempt": run.token, "losses": after.losses}
+                    )
+                    if send:
+                        self._send(after, 0)
+            case AskToStop(request, look_at):
+                ctx.runs.request_cancel(run.run_id, request, look_at)
+            case CloseOverdue(after):
+                self.report.ended += ctx.runs.close_overdue(run, after).made
+            case Expire(after):
+                self.report.ended += ctx.runs.end_unstarted(run, after).made
+
+    def _send(self, run: Run, delay_seconds: int) -> None:
+        message = ToSend(RunMessage(run.run_id, run.retry), min(delay_seconds, 900))
+        if not all(self.ctx.queues.send(run.pool, [message])):
+            raise UnavailableError("SendMessageBatch", "the queue refused a run")
+        self.report.sent += 1
+        log.info("run sent again", extra={"run_id": run.run_id, "job": run.job, "checks": run.checks})
+
+    def _definition(self, run: Run) -> Definition | None:
+        found = self.ctx.jobs.definitions([(run.uid, run.version)])[run.uid, run.version]
+        return found if isinstance(found, Definition) else None
+
+    def _waiting_in(self, pool: str) -> int:
+        if pool not in self._waiting:
+            self._waiting[pool] = self.ctx.queues.waiting(pool)
+        return self._waiting[pool]
