@@ -198,7 +198,7 @@ def _started(run: Run, job: JobState, definition: Definition, claimant: Claimant
         losses=run.losses + (1 if run.state is State.RUNNING else 0),
         lost_token=None,
         lease_until=now + times.lease,
-        deadline_at=now + definition.timeout + definition.grace,
+        deadline_at=now + (definition.timeout + definition.grace) * times.pace,
         message_id=claimant.message_id,
         attempt=Attempt(number=run.token + 1, worker=claimant.worker, started_at=now),
         reason=None,
