@@ -36,6 +36,7 @@ _WAKING: Final = frozenset(
         "StartMessageMoveTask",
     }
 )
+_READING: Final = ("Get", "BatchGet", "Query", "Scan", "Describe", "List", "Filter")
 _LONGEST_WAIT: Final = 20
 _AFTER: Final = 0.002
 """moto calls a message visible when its instant is over, not when it is reached."""
@@ -146,7 +147,8 @@ class MotoServer:
         if service == "sqs" and action == "ReceiveMessage":
             return self._receive(service, request)
         response = self._call(service, request, request.body)
-        self.changes += 1
+        if not action.startswith(_READING):
+            self.changes += 1
         if service == "sqs" and action in _WAKING:
             self._wake(_queue_of(request.body))
         return response
@@ -164,8 +166,10 @@ class MotoServer:
         with self._waiter(queue) as waiter:
             while True:
                 response = self._call(service, request, short)
-                if response.status != 200 or b'"Messages"' in response.body:
+                if b'"Messages"' in response.body:
                     self.changes += 1
+                    return response
+                if response.status != 200:
                     return response
                 left = ends_at - time.monotonic()
                 if left <= 0 or self._closing.is_set():

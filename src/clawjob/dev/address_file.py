@@ -1,0 +1,60 @@
+"""The file by which the command line finds a running one-machine mode: `.clawjob/dev.json` in the current folder.
+
+It is there only while its process lives: the process holds a lock on it, so what a killed one left is known as stale.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Final
+
+from clawjob.dev.private_file import lock_file
+
+FOLDER: Final = ".clawjob"
+NAME: Final = "dev.json"
+
+
+class AlreadyRunningError(Exception):
+    """Another one-machine mode serves this folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        super().__init__(
+            f"another `clawjob dev` runs in this folder ({path} is its address); "
+            "use that one, end it, or start in another folder"
+        )
+
+
+class AddressFile:
+    """Held from its making to `remove`."""
+
+    def __init__(self, folder: Path) -> None:
+        """Take the file for this process.
+
+        Raises:
+            AlreadyRunningError: another process that lives has it.
+        """
+        self.path = folder / FOLDER / NAME
+        self._made_folder = not self.path.parent.exists()
+        self.path.parent.mkdir(exist_ok=True)
+        descriptor = lock_file(self.path)
+        if descriptor is None:
+            raise AlreadyRunningError(self.path)
+        self._descriptor = descriptor
+        os.fchmod(descriptor, 0o600)
+        os.ftruncate(descriptor, 0)
+
+    def write(self, url: str, token: str) -> None:
+        """Tell where the API is and what it asks for."""
+        content = json.dumps({"url": url, "token": token}).encode() + b"\n"
+        os.pwrite(self._descriptor, content, 0)
+
+    def remove(self) -> None:
+        """Take the file away, and its folder if this process made it and nothing else came in."""
+        self.path.unlink(missing_ok=True)
+        os.close(self._descriptor)
+        if self._made_folder:
+            try:
+                self.path.parent.rmdir()
+            except OSError:
+                return
