@@ -7,7 +7,7 @@ UV := $(shell command -v uv 2>/dev/null)
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format bench dev requirements clean
+.PHONY: help demo test check format docs bench dev requirements clean
 
 help: ## print these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,6 +42,9 @@ check: $(READY) ## format, lint, types, import rules
 format: $(READY) ## put the code in its form
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
+
+docs: $(READY) ## write the pages that are made from the code
+	@$(BIN)/python docs/generate_state_machine.py
 
 bench: $(READY) ## measure cost and speed, print a table, write bench/results/
 	$(BIN)/python -m bench

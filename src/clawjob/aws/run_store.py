@@ -30,7 +30,7 @@ from clawjob.domain.errors import LeaseLostError, RunNotFoundError
 from clawjob.domain.ids import uid_of
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobState
-from clawjob.domain.run import Attempt, CancelRequest, Run, State
+from clawjob.domain.run import Attempt, CancelRequest, Run, State, check_move
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -282,6 +282,7 @@ class RunStore:
         return int((since + times * self.retention).timestamp())
 
     def _move(self, seen: Run, after: Run, condition: Condition, more: list[Write]) -> Moved:
+        check_move(seen.state, after.state)
         changes = dynamo.changes_between(item_of(seen), item_of(after))
         if not changes:
             return Moved(True, seen)

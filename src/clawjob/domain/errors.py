@@ -96,6 +96,15 @@ class LeaseLostError(ConflictError):
         super().__init__(f"the lease with token {token} on run {run_id!r} is lost")
 
 
+class IllegalMoveError(ClawjobError):
+    """A run was about to make a move that the transition table does not have: a fault of the program."""
+
+    def __init__(self, source: str, target: str) -> None:
+        self.source = source
+        self.target = target
+        super().__init__(f"no move leads from {source} to {target}")
+
+
 class UnreadableRecordError(ClawjobError):
     """A stored record cannot be read: written by hand, damaged, or by a newer version."""
 

@@ -9,6 +9,8 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final
 
+from clawjob.domain.errors import IllegalMoveError
+
 
 class State(StrEnum):
     """Where a run is."""
@@ -141,7 +143,12 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         Actor.WORKER,
         "the lease ran out; LOST when that was the last loss allowed",
     ),
-    *_moves((State.RUNNING,), (State.CANCELLED,), Actor.WORKER, "the lease ran out and a cancel was requested"),
+    *_moves(
+        (State.RUNNING,),
+        (State.CANCELLED, State.TIMED_OUT),
+        Actor.WORKER,
+        "the lease ran out or the run is handed back, and it was cancelled, or asked to stop because it was overdue",
+    ),
     *_moves((State.RUNNING,), (State.QUEUED,), Actor.WORKER, "holds the token and hands the run back (drain)"),
     *_moves(
         (State.RUNNING,),
@@ -178,6 +185,16 @@ _LEGAL: Final = frozenset((move.source, move.target, move.actor) for move in TRA
 def is_legal(source: State | None, target: State, actor: Actor) -> bool:
     """Tell whether the table has a move for this actor."""
     return (source, target, actor) in _LEGAL
+
+
+def check_move(source: State, target: State) -> None:
+    """Refuse a move that the table does not have for anybody; a write that leaves the state as it is is no move.
+
+    Raises:
+        IllegalMoveError: the table has no such move.
+    """
+    if source is not target and not any(is_legal(source, target, actor) for actor in Actor):
+        raise IllegalMoveError(source.value, target.value)
 
 
 class RunKind(StrEnum):
