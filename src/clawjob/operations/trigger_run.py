@@ -71,7 +71,7 @@ def trigger_run(ctx: Context, name: str, params: Mapping[str, ParamValue], key: 
     if known.state is State.QUEUED and known.token == 0:
         # A refused send is no error: the run is stored, and its check sends it.
         ctx.queues.send(known.pool, [ToSend(RunMessage(known.run_id, known.retry), 0)])
-    log.info("run triggered", extra={"run_id": known.run_id, "job": name, "created": first is None})
+    log.info("run triggered", extra={"run_id": known.run_id, "job": name, "new": first is None})
     return Triggered(known, first is None)
 
 
