@@ -1,0 +1,112 @@
+"""What happens, as one line for each event: time, who, what, and the fields that name it.
+
+The functions run in this process and log records; workers write JSON lines. Both come out in the same form.
+"""
+
+import json
+import logging
+import threading
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Final
+
+import click
+
+from clawjob.runner.printable import printable
+
+Clock = Callable[[], datetime]
+Echo = Callable[[str], None]
+
+_COLOURS: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+_FIRST: Final = ("job", "run_id", "attempt", "outcome", "state", "worker")
+_WHO_WIDTH: Final = 9
+_OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
+_OF_EVERY_LINE: Final = frozenset(
+    {
+        "level",
+        "message",
+        "timestamp",
+        "service",
+        "location",
+        "sampling_rate",
+        "xray_trace_id",
+        "cold_start",
+        "exception",
+    }
+    | {
+        "function_arn",
+        "function_name",
+        "function_memory_size",
+        "function_request_id",
+        "correlation_id",
+        "exception_name",
+    }
+    | {"stack_trace"}
+)
+
+
+class EventLines:
+    """Writes lines, whole ones, from any thread."""
+
+    def __init__(self, clock: Clock, echo: Echo = click.echo) -> None:
+        self._clock = clock
+        self._echo = echo
+        self._guard = threading.Lock()
+
+    def say(self, who: str, what: str, fields: Mapping[str, object] | None = None, level: str = "INFO") -> None:
+        """Write one event."""
+        text = f"{self._clock():%H:%M:%S}  {who:<{_WHO_WIDTH}}  {event_text(printable(what), fields or {})}"
+        colour = _COLOURS.get(level)
+        with self._guard:
+            self._echo(click.style(text, fg=colour) if colour else text)
+
+    def worker_line(self, name: str, line: str) -> None:
+        """Write what a worker wrote; what is no event of its log is passed on as it is."""
+        try:
+            read = json.loads(line)
+        except ValueError:
+            read = None
+        if not isinstance(read, dict) or "message" not in read:
+            if line.strip():
+                self.say(name, line)
+            return
+        fields = {key: value for key, value in read.items() if key not in _OF_EVERY_LINE}
+        what = str(read["message"])
+        if read.get("exception"):
+            what = f"{what}\n{read['exception']}"
+        self.say(name, what, fields, str(read.get("level", "INFO")))
+
+
+class LineHandler(logging.Handler):
+    """Turns the log records of this process into lines; `who` of a record is the thread that wrote it."""
+
+    def __init__(self, lines: EventLines, who: Callable[[str], str]) -> None:
+        super().__init__(logging.INFO)
+        self._lines = lines
+        self._who = who
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one record."""
+        fields = {key: value for key, value in vars(record).items() if key not in _OF_EVERY_RECORD}
+        what = record.getMessage()
+        if record.exc_info and record.exc_info[1] is not None and record.levelno >= logging.ERROR:
+            what = f"{what}\n{logging.Formatter().formatException(record.exc_info)}"
+        elif record.exc_info and record.exc_info[1] is not None:
+            fields["error"] = f"{type(record.exc_info[1]).__name__}: {record.exc_info[1]}"
+        self._lines.say(self._who(record.threadName or ""), what, fields, record.levelname)
+
+
+def event_text(what: str, fields: Mapping[str, object]) -> str:
+    """Write an event's words, then its fields, the ones that name it first; what is not known is left out."""
+    names = [name for name in _FIRST if name in fields] + [name for name in fields if name not in _FIRST]
+    parts = [f"{name}={_value(fields[name])}" for name in names if fields[name] is not None and fields[name] != ""]
+    return "  ".join([what, " ".join(parts)]) if parts else what
+
+
+def _value(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.3f}"
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    if not text.isprintable():
+        return json.dumps(text)
+    return json.dumps(text, ensure_ascii=False) if not text or " " in text or '"' in text else text
