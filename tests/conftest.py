@@ -1,11 +1,16 @@
+"""Fixtures for all tests: no test reaches the real AWS; `service` and `context` give the service on an empty moto."""
+
 import os
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from moto import mock_aws
 from support.clock import ManualClock
 from support.service import Service, make_service
+
+from clawjob.operations.context import Context
 
 # Before any client is made: no test may reach a real account.
 os.environ.update(
@@ -17,8 +22,26 @@ os.environ.update(
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
 )
-for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL"):
+for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_LAMBDA_FUNCTION_NAME", "CLAWJOB_URL", "CLAWJOB_TOKEN"):
     os.environ.pop(name, None)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def no_real_aws() -> Iterator[None]:
+    """Calls that would leave this machine fail; moto answers before this."""
+    from botocore.httpsession import URLLib3Session
+
+    send = URLLib3Session.send
+
+    def guarded(self: Any, request: Any) -> Any:
+        host = urlsplit(request.url).hostname
+        if host not in {"127.0.0.1", "localhost", "::1"}:
+            raise AssertionError(f"a test called {host}: use the fixture `aws`")
+        return send(self, request)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(URLLib3Session, "send", guarded)
+        yield
 
 
 @pytest.fixture
@@ -40,3 +63,9 @@ def clock() -> Iterator[ManualClock]:
 def service(aws: Any, clock: ManualClock) -> Service:
     """The service with production times on a clock that the test moves."""
     return make_service(clock)
+
+
+@pytest.fixture
+def context(service: Service) -> Context:
+    """The parts of `service` that operations take."""
+    return service.context
