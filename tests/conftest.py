@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
-from moto import mock_aws
 from support.clock import ManualClock
-from support.service import Service, make_service
 
-from clawjob.operations.context import Context
+if TYPE_CHECKING:
+    from support.service import Service
+
+    from clawjob.operations.context import Context
 
 # Before any client is made: no test may reach a real account.
 os.environ.update(
@@ -47,6 +48,8 @@ def no_real_aws() -> Iterator[None]:
 @pytest.fixture
 def aws() -> Iterator[Any]:
     """moto in this process, empty."""
+    from moto import mock_aws  # here, because it takes a while, and tests of the domain do without
+
     with mock_aws():
         yield
 
@@ -60,12 +63,14 @@ def clock() -> Iterator[ManualClock]:
 
 
 @pytest.fixture
-def service(aws: Any, clock: ManualClock) -> Service:
+def service(aws: Any, clock: ManualClock) -> "Service":
     """The service with production times on a clock that the test moves."""
+    from support.service import make_service
+
     return make_service(clock)
 
 
 @pytest.fixture
-def context(service: Service) -> Context:
+def context(service: "Service") -> "Context":
     """The parts of `service` that operations take."""
     return service.context
