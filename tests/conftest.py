@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 import pytest
+
 from support.clock import ManualClock
 
 if TYPE_CHECKING:
-    from support.service import Service
-
     from clawjob.operations.context import Context
+    from support.service import Service
 
 # Before any client is made: no test may reach a real account.
 os.environ.update(
