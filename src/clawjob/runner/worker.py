@@ -1,0 +1,215 @@
+"""The worker: polls for messages while a slot is free, gives each to a slot, and leaves in good order when told to.
+
+Promises: a message is only taken when there is a place and memory for it; told to stop, the worker takes nothing new,
+lets runs end until its deadline, then hands them back; every thread but the slots' is idle when there is nothing to do.
+"""
+
+import logging
+import os
+import queue
+import select
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Final
+
+from clawjob.aws.authority import ClockGuard
+from clawjob.aws.clients import LONG_POLL_SECONDS
+from clawjob.aws.queues import BATCH, Received
+from clawjob.domain.errors import UnavailableError
+from clawjob.operations.context import Context
+from clawjob.runner.child import Supervisor
+from clawjob.runner.environment import hide_worker
+from clawjob.runner.keeper import LeaseKeeper
+from clawjob.runner.memory import MemoryGate
+from clawjob.runner.slot import Slot, SlotParts
+
+log = logging.getLogger(__name__)
+
+_POLL_AGAIN: Final = 5.0
+"""Seconds after a poll that failed."""
+_MEMORY_AGAIN: Final = 60.0
+"""Seconds after the memory gate said no; a slot that becomes free ends the wait."""
+_KILL_GRACE: Final = timedelta(seconds=10)
+"""Between TERM and KILL for what must be handed back."""
+_HAND_BACK: Final = timedelta(seconds=15)
+_LOOK_AGAIN: Final = 1.0
+"""Seconds between two looks for a further signal while the worker drains."""
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerOptions:
+    """How one worker works."""
+
+    name: str
+    pool: str
+    slots: int = 5
+    drain: timedelta = timedelta(seconds=90)
+    """From the signal until runs are handed back; the rest of the container's stop timeout is for doing it."""
+    uid_base: int | None = None
+
+
+class Worker:
+    """One worker process."""
+
+    def __init__(
+        self, ctx: Context, guard: ClockGuard, supervisor: Supervisor, memory: MemoryGate, options: WorkerOptions
+    ) -> None:
+        self._ctx = ctx
+        self._guard = guard
+        self._supervisor = supervisor
+        self._memory = memory
+        self._options = options
+        self._keeper = LeaseKeeper(ctx)
+        self._draining = threading.Event()
+        parts = SlotParts(ctx, supervisor, self._keeper, options.name, options.pool, options.uid_base, self._draining)
+        self._slots = [Slot(parts, number) for number in range(options.slots)]
+        self._work: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
+        self._free = threading.Semaphore(options.slots)
+        self._freed = threading.Event()
+        self._busy = 0
+        self._lock = threading.Condition()
+        self._threads = [
+            threading.Thread(target=self._serve, args=(slot,), name=f"slot-{number}", daemon=True)
+            for number, slot in enumerate(self._slots)
+        ]
+
+    def run(self) -> None:
+        """Work until TERM or INT; call it in the main thread."""
+        hide_worker()
+        with _Signals() as signals:
+            self._work_until(signals)
+
+    def _work_until(self, signals: "_Signals") -> None:
+        self._supervisor.start()
+        self._keeper.start()
+        for thread in self._threads:
+            thread.start()
+        threading.Thread(target=self._poll, name="poller", daemon=True).start()
+        log.info(
+            "worker started",
+            extra={
+                "worker": self._options.name,
+                "pool": self._options.pool,
+                "slots": len(self._slots),
+                "memory_limit": self._memory.limit_bytes,
+            },
+        )
+        signals.wait(None)
+        self._draining.set()
+        self._drain(signals)
+
+    def _poll(self) -> None:
+        while not self._draining.is_set():
+            if not self._may_take():
+                continue
+            places = self._take_places()
+            received: list[Received] = []
+            try:
+                received = self._ctx.queues.receive(self._options.pool, places, timedelta(seconds=LONG_POLL_SECONDS))
+            except UnavailableError as error:
+                log.warning("poll failed", extra={"why": str(error)})
+                self._draining.wait(_POLL_AGAIN)
+            for _ in range(places - len(received)):
+                self._free.release()
+            for message in received:
+                self._hand_out(message)
+
+    def _may_take(self) -> bool:
+        self._freed.clear()
+        if self._memory.refresh():
+            log.warning("memory limit changed", extra={"memory_limit": self._memory.limit_bytes})
+        in_use = [resources.memory_bytes for slot in self._slots if (resources := slot.resources) is not None]
+        refusal = self._memory.refusal(in_use)
+        if refusal:
+            log.warning("no run is taken for want of memory", extra={"why": refusal})
+            self._freed.wait(_MEMORY_AGAIN)
+        return not refusal
+
+    def _take_places(self) -> int:
+        """Wait for a free slot, then take all that are free, up to a batch."""
+        self._free.acquire()
+        places = 1
+        while places < BATCH and self._free.acquire(blocking=False):
+            places += 1
+        return places
+
+    def _hand_out(self, message: Received) -> None:
+        if self._draining.is_set() or not self._guard.measured.is_set():
+            self._give_back(message)
+            self._free.release()
+            return
+        with self._lock:
+            self._busy += 1
+        self._work.put(message)
+
+    def _give_back(self, message: Received) -> None:
+        try:
+            self._ctx.queues.set_visibility(self._options.pool, message, 0)
+        except UnavailableError as error:
+            log.warning("message not given back", extra={"message_id": message.message_id, "why": str(error)})
+
+    def _serve(self, slot: Slot) -> None:
+        while (message := self._work.get()) is not None:
+            try:
+                slot.handle(message)
+            except Exception:
+                # The slot must live on; the message comes back when its visibility ends.
+                log.exception("slot failed", extra={"message_id": message.message_id})
+            finally:
+                with self._lock:
+                    self._busy -= 1
+                    self._lock.notify_all()
+                self._free.release()
+                self._freed.set()
+
+    def _drain(self, signals: "_Signals") -> None:
+        patience = self._options.drain
+        log.info("worker drains", extra={"busy": self._busy, "drain_seconds": patience.total_seconds()})
+        if not self._idle(patience, signals):
+            for slot in self._slots:
+                if slot.stop is not None:
+                    slot.stop.interrupt("the worker was told to stop", _KILL_GRACE)
+            self._idle(_KILL_GRACE + _HAND_BACK, None)
+        for _ in self._slots:
+            self._work.put(None)
+        self._keeper.close()
+        self._supervisor.close()
+        log.info("worker ended", extra={"worker": self._options.name})
+
+    def _idle(self, patience: timedelta, signals: "_Signals | None") -> bool:
+        """Wait until no slot is busy; False when the time is up, or a further signal says to hurry."""
+        deadline = time.monotonic() + patience.total_seconds()
+        while (left := deadline - time.monotonic()) > 0:
+            with self._lock:
+                if not self._busy:
+                    return True
+                self._lock.wait(min(left, _LOOK_AGAIN))
+            if signals is not None and signals.wait(0.0):
+                return False
+        return not self._busy
+
+
+class _Signals:
+    """TERM and INT as something to wait for. The handlers do nothing: what they called could hold a lock already."""
+
+    def __enter__(self) -> "_Signals":
+        self._read_end, self._write_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        signal.set_wakeup_fd(self._write_end, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, lambda _number, _frame: None)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.set_wakeup_fd(-1)
+        os.close(self._read_end)
+        os.close(self._write_end)
+
+    def wait(self, seconds: float | None) -> bool:
+        """Wait for a signal; True when one came."""
+        ready, _, _ = select.select([self._read_end], [], [], seconds)
+        if ready:
+            os.read(self._read_end, 512)
+        return bool(ready)
