@@ -40,6 +40,7 @@ from clawjob.domain.errors import (
 )
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobDecision, JobState
+from clawjob.domain.run import Reason
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -260,9 +261,10 @@ class JobStore:
         refused = dynamo.write(self.client, one)
         return refused is None or (refused.item is not None and refused.item.get("active") == run_id)
 
-    def set_aside(self, uid: str, why: str) -> bool:
+    def set_aside(self, uid: str, why: str, at: datetime) -> bool:
         """Take a job whose row or definition cannot be read out of the due index; the next edit heals it."""
-        changes: dict[str, Value] = {DUE_AT: None, DUE_SHARD: None, "invalid": why[:200]}
+        decision = decision_value(JobDecision(reason=Reason.INVALID, at=at))
+        changes: dict[str, Value] = {DUE_AT: None, DUE_SHARD: None, "invalid": why[:200], "decision": decision}
         condition = Condition(("attribute_exists(#due_at)",))
         return dynamo.write(self.client, dynamo.update(self.table, state_key(uid), changes, condition)) is None
 

@@ -105,7 +105,7 @@ class _Fence:
             self._report.invalid += 1
             log.error("job is invalid", extra={**about, "why": str(error)})
             try:
-                self._ctx.jobs.set_aside(self._state.uid, str(error))
+                self._ctx.jobs.set_aside(self._state.uid, str(error), self._ctx.clock())
             except UnavailableError:
                 log.warning("an invalid job stays in the index", extra=about)
         else:

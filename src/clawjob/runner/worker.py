@@ -20,7 +20,7 @@ from clawjob.aws.clients import LONG_POLL_SECONDS
 from clawjob.aws.queues import BATCH, Received
 from clawjob.domain.errors import UnavailableError
 from clawjob.operations.context import Context
-from clawjob.runner.child import Supervisor
+from clawjob.runner.supervisor import Supervisor
 from clawjob.runner.environment import hide_worker
 from clawjob.runner.keeper import LeaseKeeper
 from clawjob.runner.memory import MemoryGate
