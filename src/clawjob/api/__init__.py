@@ -1,0 +1,1 @@
+"""The HTTP API: routes, strict reading of requests, problem details."""

@@ -1,0 +1,1 @@
+"""A Lambda event in, one operation, the answer out."""

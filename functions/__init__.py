@@ -1,0 +1,1 @@
+"""What Lambda starts: a few lines for each function."""

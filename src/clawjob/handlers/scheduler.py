@@ -1,0 +1,78 @@
+"""The scheduler function: one tick for each event. Extra, late or repeated events do no harm."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+from clawjob.handlers.measures import Measure, Publish, nowhere
+from clawjob.operations.tick import TickReport, tick
+from clawjob.services import Services
+from clawjob.settings import CoreSettings
+
+log = logging.getLogger(__name__)
+
+_RESERVE: Final = timedelta(seconds=10)
+"""Left at the end of the function's time for the page in hand."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerHandler:
+    """Takes the events of the one-minute rule."""
+
+    settings: CoreSettings
+    services: Services
+    publish: Publish = nowhere
+    monotonic: Callable[[], float] = time.monotonic
+
+    def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        """Make one pass; what the event says does not matter."""
+        del event
+        begun = self.monotonic()
+
+        def remaining() -> timedelta:
+            return timedelta(milliseconds=context.get_remaining_time_in_millis())
+
+        report = tick(self.services.context, remaining, min(_RESERVE, remaining() / 4))
+        seconds = self.monotonic() - begun
+        summary = _summary(report, seconds)
+        log.info("tick ended", extra=summary)
+        self.publish(self._measures(report, seconds))
+        return summary
+
+    def _measures(self, report: TickReport, seconds: float) -> list[Measure]:
+        dispatch, rescue = report.dispatch, report.rescue
+        measures = [
+            Measure("Dispatched", dispatch.dispatched),
+            Measure("CaughtUp", dispatch.caught_up),
+            Measure("Missed", dispatch.missed),
+            Measure("Rescued", rescue.sent + rescue.ended),
+            Measure("Lost", rescue.lost),
+            Measure("Invalid", dispatch.invalid + rescue.invalid),
+            Measure("Failed", dispatch.failed + rescue.failed + report.failed_shards),
+            Measure("Unfinished", not report.finished),
+            Measure("ItemsRead", report.items_read),
+            Measure("TickDuration", round(seconds * 1000, 1), "Milliseconds"),
+        ]
+        offset = self.services.guard.offset()
+        if offset is not None:
+            measures.append(Measure("ClockOffset", round(offset.total_seconds(), 3), "Seconds"))
+        return measures + [Measure("Lateness", round(late, 3), "Seconds") for late in dispatch.late_seconds]
+
+
+def _summary(report: TickReport, seconds: float) -> dict[str, Any]:
+    dispatch, rescue = report.dispatch, report.rescue
+    return {
+        "dispatched": dispatch.dispatched,
+        "caught_up": dispatch.caught_up,
+        "missed": dispatch.missed,
+        "rescued": rescue.sent + rescue.ended,
+        "lost": rescue.lost,
+        "invalid": dispatch.invalid + rescue.invalid,
+        "failed": dispatch.failed + rescue.failed + report.failed_shards,
+        "items_read": report.items_read,
+        "finished": report.finished,
+        "duration_seconds": round(seconds, 3),
+    }
