@@ -13,14 +13,15 @@ LONGEST: Final = timedelta(days=36_525)
 """A hundred years; more is taken for a mistake."""
 HOW: Final = 'Write a number with a unit, such as "30m", "1h30m", "45s" or "PT30M", or whole seconds as a JSON integer'
 
-_SHORT: Final = "(?=[0-9])" + "".join(f"(?:([0-9]{{1,9}}){unit})?" for unit in "wdhms")
-_DATE, _TIME = ("".join(f"(?:([0-9]{{1,9}}){unit})?" for unit in units) for units in ("WD", "HMS"))
+_NUMBER: Final = "[0-9]{1,9}"
+_SHORT: Final = "(?=[0-9])" + "".join(f"(?:({_NUMBER}){unit})?" for unit in "wdhms")
+_DATE, _TIME = ("".join(f"(?:({_NUMBER}){unit})?" for unit in units) for units in ("WD", "HMS"))
 _ISO: Final = f"P(?=[0-9T]){_DATE}(?:T(?=[0-9]){_TIME})?"
 _FORMS: Final = (re.compile(_SHORT), re.compile(_ISO))
 _SECONDS: Final = (604_800, 86_400, 3_600, 60, 1)
 _SECOND: Final = timedelta(seconds=1)
 
-PATTERN: Final = f"^(?:{_SHORT}|{_ISO})$"
+PATTERN: Final = f"^(?:{_SHORT}|{_ISO})$".replace(f"({_NUMBER})", _NUMBER)
 """The same as a regular expression for JSON Schema."""
 
 

@@ -180,8 +180,9 @@ def _without_dot(word: str, params: Collection[str]) -> _FaultError:
 def _nearest(name: str, params: Collection[str]) -> str | None:
     if len(name) > LONGEST_PATTERN:
         return None
-    names = (*(PARAMS + param for param in params), *params, *BUILT_IN)
-    spelled = {known.casefold(): known for known in names}
+    # The first of a spelling comes last, so that it stands: Yesterday, not YESTERDAY.
+    names = (*BUILT_IN, *params, *(PARAMS + param for param in params))
+    spelled = {known.casefold(): known for known in reversed(names)}
     near = get_close_matches(name.casefold(), spelled, n=1, cutoff=0.6)
     return f"Did you mean {{{{.{spelled[near[0]]}}}}}?" if near else None
 
