@@ -125,20 +125,20 @@ def _print_table(schedule: Schedule, start: datetime, found: Sequence[Occurrence
     table.add_column("#", justify="right", style="dim")
     table.add_column(f"Local ({schedule.spec.timezone})", style="bold")
     table.add_column("UTC")
-    table.add_column("")
+    if any(occurrence.moved for occurrence in found):
+        table.add_column("", style="yellow")
     reasons = []
     for number, occurrence in enumerate(found, 1):
         local = schedule.local_time(occurrence.scheduled_at)
-        mark = ""
-        if occurrence.moved:
-            mark = "moved"
-            reasons.append(f"{number}: {occurrence.moved}")
-        table.add_row(
+        cells = [
             str(number),
             f"{local:%a %Y-%m-%d %H:%M:%S} {local:%z}",
             f"{occurrence.scheduled_at:%Y-%m-%d %H:%M:%S}Z",
-            Text(mark, style="yellow"),
-        )
+        ]
+        if occurrence.moved:
+            cells.append("moved")
+            reasons.append(f"{number}: {occurrence.moved}")
+        table.add_row(*cells)
     console.print(Text(f"{schedule.spec.cron}  after {start:%Y-%m-%d %H:%M:%S}Z"))
     console.print(table)
     for reason in reasons:

@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -297,3 +298,13 @@ def test_whatever_a_line_holds_it_gets_one_answer(line: bytes) -> None:
     answered = answer(line, clock)
     assert list(answered) in (["fire_times"], ["error"])
     assert json.dumps(answered).isascii()
+
+
+def test_the_examples_in_the_docs_are_what_the_command_prints() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "schedules.md").read_text("utf-8")
+    shown, batch = (block.split("```")[0] for block in page.split("```console\n")[1:])
+    command, _, printed = shown.partition("\n")
+    result = run(*shlex.split(command)[3:], env={"COLUMNS": "80"})
+    assert [line.rstrip() for line in result.stdout.splitlines()] == printed.splitlines()
+    lines = batch.splitlines()[1:]
+    assert [json.loads(line) for line in lines[1::2]] == [answer(line.encode(), clock) for line in lines[::2]]

@@ -133,7 +133,7 @@ def between(schedule: Schedule, start: datetime, end: datetime) -> Iterator[Occu
         yield occurrence
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(windows())
 def test_a_schedule_has_exactly_the_occurrences_that_the_rules_give(found: tuple[Job, datetime, datetime]) -> None:
     """S1 to S7, CRON-01 to CRON-11."""
@@ -145,7 +145,7 @@ def test_a_schedule_has_exactly_the_occurrences_that_the_rules_give(found: tuple
     assert ours == job.plain_occurrences(start, end)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(windows(), st.data())
 def test_all_questions_to_a_schedule_are_answered_from_the_same_set(
     found: tuple[Job, datetime, datetime], data: st.DataObject
@@ -171,7 +171,7 @@ def test_all_questions_to_a_schedule_are_answered_from_the_same_set(
         assert schedule.count(start, low) + schedule.count(low, end) == len(all_found)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     job=jobs,
     seconds=st.integers(0, 4_000_000_000),
