@@ -1,7 +1,7 @@
-"""The service on moto: real table, real queues, real stores and operations; time, ids and chance in the test's hands."""
+"""The service on moto: real table, queues, stores and operations; time, ids and chance in the test's hands."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from itertools import count
 from typing import Any
@@ -32,6 +32,12 @@ class Service:
     def receive(self, most: int = 10, pool: str = "default") -> list[Received]:
         """Take messages from a pool's queue without waiting."""
         return self.context.queues.receive(pool, most, timedelta(0))
+
+    def fresh_context(self) -> Context:
+        """The same service as another process sees it: nothing remembered."""
+        old = self.context
+        made = make_context(self.dynamodb, self.sqs, self.urls, old.clock, old.times)
+        return replace(made, new_uid=old.new_uid, new_unique=old.new_unique)
 
     def items(self) -> list[dict[str, Any]]:
         """All items of the table, as stored."""

@@ -119,7 +119,11 @@ def changes_between(old: Item, new: Item) -> dict[str, Value]:
 
 def write(client: "DynamoDBClient", one: Write) -> Refused | None:
     """Make one conditional write; None when it was made."""
-    functions = {"Put": client.put_item, "Update": client.update_item, "Delete": client.delete_item}
+    functions: dict[str, Callable[..., Any]] = {
+        "Put": client.put_item,
+        "Update": client.update_item,
+        "Delete": client.delete_item,
+    }
     parameters = dict(one.parameters)
     if "ConditionExpression" in parameters:
         parameters["ReturnValuesOnConditionCheckFailure"] = "ALL_OLD"
@@ -181,7 +185,7 @@ def get_many(client: "DynamoDBClient", table: str, keys: Iterable[Key]) -> dict[
     while waiting:
         batch, waiting = waiting[:BATCH_GET_LIMIT], waiting[BATCH_GET_LIMIT:]
         request = {table: {"Keys": [key_of(key) for key in batch], "ConsistentRead": True}}
-        answer = call("BatchGetItem", lambda request=request: client.batch_get_item(RequestItems=request))  # type: ignore[misc]  # bound for the loop
+        answer: Any = call("BatchGetItem", lambda request=request: client.batch_get_item(RequestItems=request))  # type: ignore[misc]  # bound for the loop
         for raw in answer["Responses"].get(table, []):
             item = decode_item(raw)
             found[str(item[PK]), str(item[SK])] = item

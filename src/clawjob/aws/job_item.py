@@ -1,7 +1,7 @@
 """How a job's state row is written into its item and read back."""
 
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from clawjob.aws.codec import Value
 from clawjob.aws.dynamo import Item
@@ -13,6 +13,7 @@ from clawjob.domain.job_state import JobDecision, JobState
 from clawjob.domain.run import Reason
 
 VERSION: Final = 1
+T = TypeVar("T")
 
 
 def item_of(state: JobState) -> Item:
@@ -71,8 +72,8 @@ def _state_of(item: dict[str, Any]) -> JobState:
     return JobState(
         uid=item[PK].removeprefix("JOB#"),
         name=item["name"],
-        version=item["version"],
-        enabled=item["enabled"],
+        version=_typed(item["version"], int),
+        enabled=_typed(item["enabled"], bool),
         planned_until=from_text(item["planned_until"]),
         created_at=from_text(item["created_at"]),
         changed_at=from_text(item["changed_at"]),
@@ -93,6 +94,12 @@ def _decision_of(value: Any) -> JobDecision | None:
         scheduled_at=_instant(value.get("scheduled_at")),
         count=value.get("count", 0),
     )
+
+
+def _typed(value: T, kind: type[T]) -> T:
+    if type(value) is not kind:
+        raise TypeError(f"{value!r:.40} is no {kind.__name__}")
+    return value
 
 
 def _instant(text: Any) -> datetime | None:

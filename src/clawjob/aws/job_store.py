@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from clawjob.aws import dynamo
-from clawjob.aws.codec import Value
+from clawjob.aws.codec import Value, encode_item
 from clawjob.aws.dynamo import Condition, Item, Write
 from clawjob.aws.job_item import decision_value, item_of, state_of
 from clawjob.aws.run_item import due_keys
@@ -225,7 +225,7 @@ class JobStore:
             "decision": decision_value(decision),
             **(due_keys(seen.uid, due_at) or {DUE_AT: None, DUE_SHARD: None}),
         }
-        clauses = (
+        clauses: tuple[str, ...] = (
             # Another pass advanced it: moving it again could jump over instants that nobody dispatched.
             "#due_at = :seen_due" if seen.due_at else "attribute_not_exists(#due_at)",
             # A user changed it: the plan is of an old definition.
@@ -278,7 +278,7 @@ class JobStore:
             ExpressionAttributeNames={"#due_shard": DUE_SHARD, "#due_at": DUE_AT},
             ExpressionAttributeValues={":shard": {"S": f"D#{shard}"}, ":until": {"S": to_text(until)}},
             Limit=limit,
-            **({"ExclusiveStartKey": dynamo.encode_item(start)} if start else {}),
+            **({"ExclusiveStartKey": encode_item(start)} if start else {}),
         )
         items, last = next(pages)
         keys = [(str(item[PK]), str(item[SK])) for item in items]
@@ -299,7 +299,7 @@ class JobStore:
             ExpressionAttributeNames={"#list_key": LIST_KEY},
             ExpressionAttributeValues={":key": {"S": ALL_JOBS}},
             Limit=limit,
-            **({"ExclusiveStartKey": dynamo.encode_item(start)} if start else {}),
+            **({"ExclusiveStartKey": encode_item(start)} if start else {}),
         )
         keys, last = next(pages)
         uids = [str(key[PK]).removeprefix("JOB#") for key in keys]

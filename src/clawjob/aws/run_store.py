@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from clawjob.aws import dynamo
-from clawjob.aws.codec import Value
+from clawjob.aws.codec import Value, decode_item, encode_item
 from clawjob.aws.dynamo import Condition, Item, Refused, Write
 from clawjob.aws.job_item import state_of
 from clawjob.aws.run_item import attempt_fields, attempt_of, item_of, run_of
@@ -144,7 +144,7 @@ class RunStore:
             )
         except self.client.exceptions.ConditionalCheckFailedException as error:
             raise LeaseLostError(run_id, token) from error
-        return run_of(dynamo.decode_item(answer["Attributes"])).cancel
+        return run_of(decode_item(answer["Attributes"])).cancel
 
     def settle(
         self,
@@ -230,7 +230,7 @@ class RunStore:
             ExpressionAttributeValues={":key": {"S": runs_of(uid)}},
             ScanIndexForward=False,
             Limit=limit,
-            **({"ExclusiveStartKey": dynamo.encode_item(start)} if start else {}),
+            **({"ExclusiveStartKey": encode_item(start)} if start else {}),
         )
         keys, last = next(pages)
         ids = [str(key[PK]).removeprefix("RUN#") for key in keys]

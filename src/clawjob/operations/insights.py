@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import islice
 from typing import Any, Generic, TypeVar
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from clawjob.aws.dynamo import Item
 from clawjob.aws.table import ALL_JOBS, LIST_KEY, LIST_SORT, PK, SK, runs_of
@@ -145,12 +145,13 @@ def why(ctx: Context, name: str) -> WhyJob:
     found = ctx.jobs.definitions([(state.uid, state.version)])[state.uid, state.version]
     lines = [WhyLine("enabled", "yes" if state.enabled else "no: the job is paused")]
     zone = ZoneInfo("UTC")
-    if isinstance(found, UnreadableRecordError):
-        lines.append(WhyLine("schedule", f"cannot be read: {found.why}"))
-    else:
-        if found.schedule is not None:
-            zone = ZoneInfo(found.schedule.timezone)
+    try:
+        if isinstance(found, UnreadableRecordError):
+            raise found
+        zone = ZoneInfo(found.zone)
         lines += _schedule_lines(ctx, JobView(state, found), zone)
+    except (UnreadableRecordError, InvalidInputError, ZoneInfoNotFoundError) as error:
+        lines.append(WhyLine("schedule", f"cannot be read: {error}"))
     if state.invalid:
         lines.append(WhyLine("invalid", f"the scheduler put the job aside: {state.invalid}"))
     lines.append(WhyLine("last tick", _last_tick(ctx)))

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from clawjob.aws.dynamo import Item
 from clawjob.aws.job_item import state_of
 from clawjob.aws.job_store import DuePage
 from clawjob.domain.errors import UnavailableError, UnreadableRecordError
@@ -50,9 +51,9 @@ def tick(ctx: Context, remaining: Callable[[], timedelta], reserve: timedelta = 
     rescuer = Rescuer(ctx, report.rescue)
     first = int(now.timestamp() // 60) % SHARDS
     # Ticks begin at different shards, so that a time that is always up too early starves none.
-    waiting = [((first + step) % SHARDS, None) for step in range(SHARDS)]
+    waiting: list[tuple[int, Item | None]] = [((first + step) % SHARDS, None) for step in range(SHARDS)]
     while waiting:
-        following = []
+        following: list[tuple[int, Item | None]] = []
         for shard, start in waiting:
             if remaining() <= reserve:
                 report.finished = False
