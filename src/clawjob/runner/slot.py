@@ -23,11 +23,10 @@ from clawjob.domain.zone import find_zone
 from clawjob.operations.claim_run import Claimed, claim_run, look_at_run
 from clawjob.operations.context import Context
 from clawjob.operations.hand_back import hand_back
-from clawjob.runner.child import AttemptEnd, ChildSpec
+from clawjob.runner.child import AttemptEnd, ChildSpec, Supervisor
 from clawjob.runner.environment import slot_uid
 from clawjob.runner.keeper import Held, LeaseKeeper
 from clawjob.runner.stop import StopRequest
-from clawjob.runner.supervisor import Supervisor
 
 log = logging.getLogger(__name__)
 

@@ -17,14 +17,19 @@ from typing import Final
 
 from clawjob.aws.authority import ClockGuard
 from clawjob.aws.clients import LONG_POLL_SECONDS
+from clawjob.aws.log_streams import LogStreams
 from clawjob.aws.queues import BATCH, Received
 from clawjob.domain.errors import UnavailableError
 from clawjob.operations.context import Context
-from clawjob.runner.supervisor import Supervisor
-from clawjob.runner.environment import hide_worker
+from clawjob.runner.child import Supervisor, SupervisorSettings
+from clawjob.runner.environment import DEFAULT_PATH, hide_worker
 from clawjob.runner.keeper import LeaseKeeper
+from clawjob.runner.log_lines import log_to_stdout
+from clawjob.runner.log_shipper import LogShipper
 from clawjob.runner.memory import MemoryGate
 from clawjob.runner.slot import Slot, SlotParts
+from clawjob.services import services_from
+from clawjob.settings import WorkerSettings
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +40,8 @@ _MEMORY_AGAIN: Final = 60.0
 _KILL_GRACE: Final = timedelta(seconds=10)
 """Between TERM and KILL for what must be handed back."""
 _HAND_BACK: Final = timedelta(seconds=15)
+_LAST_LOGS: Final = 5.0
+"""Seconds for shipping what the last runs wrote."""
 _LOOK_AGAIN: Final = 1.0
 """Seconds between two looks for a further signal while the worker drains."""
 
@@ -213,3 +220,40 @@ class _Signals:
         if ready:
             os.read(self._read_end, 512)
         return bool(ready)
+
+
+def run_worker(settings: WorkerSettings) -> None:
+    """Wire a worker and work until TERM or INT; call it in the main thread.
+
+    Args:
+        settings: of this worker.
+
+    Raises:
+        OSError: its folder is held by another live worker of the same name.
+    """
+    services = services_from(settings)
+    log_to_stdout(services.context.clock, service="worker", worker=settings.name)
+    shipper = None
+    if settings.log_group:
+        shipper = LogShipper(LogStreams(services.clients.logs, settings.log_group))
+        shipper.start()
+    supervisor = Supervisor(
+        settings.work_dir,
+        settings.name,
+        clock=services.context.clock,
+        shipper=shipper,
+        settings=SupervisorSettings(
+            path=os.environ.get("PATH", DEFAULT_PATH), changes_user=settings.uid_base is not None
+        ),
+    )
+    memory = MemoryGate(slots=settings.slots, reserve_bytes=settings.memory_reserve, slot_bytes=settings.slot_memory)
+    options = WorkerOptions(
+        name=settings.name,
+        pool=settings.pool,
+        slots=settings.slots,
+        drain=settings.drain,
+        uid_base=settings.uid_base,
+    )
+    Worker(services.context, services.guard, supervisor, memory, options).run()
+    if shipper is not None:
+        shipper.close(_LAST_LOGS)
