@@ -1,0 +1,161 @@
+"""The API as one function from event to answer: routes on the Powertools resolver, every error as problem details."""
+
+import logging
+import re
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
+
+from clawjob.api import problems
+from clawjob.api.answers import Answer, json_text
+from clawjob.api.job_routes import BASE, JobRoutes
+from clawjob.api.problems import RefusedError
+from clawjob.api.request import Request
+from clawjob.api.run_routes import RunRoutes
+from clawjob.aws.log_streams import LogStreams
+from clawjob.domain.instants import Clock, to_text
+from clawjob.operations.context import Context
+
+log = logging.getLogger(__name__)
+
+Call = Callable[..., Answer]
+_ALWAYS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+_SEGMENT: Final = re.compile(r"<(\w+)>")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One method of one address."""
+
+    method: str
+    rule: str
+    """Such as `/api/v1/jobs/<name>`."""
+    call: Call
+
+    def takes(self, path: str) -> bool:
+        """Whether a path is one of this address."""
+        return re.fullmatch(_SEGMENT.sub("[^/]+", self.rule), path) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What goes back to the gateway, and which route it is from, for logs and metrics."""
+
+    response: dict[str, Any]
+    route: str
+    """Empty when there is none."""
+
+
+@dataclass(slots=True)
+class _Current:
+    """The request in hand."""
+
+    request: Request | None = None
+    route: str = ""
+
+
+class Api:
+    """Answers events of payload format 2.0, one at a time."""
+
+    def __init__(self, ctx: Context, pools: frozenset[str], logs: LogStreams | None) -> None:
+        self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), ctx.clock)
+        self._resolver = APIGatewayHttpResolver()
+        for route in self._routes:
+            methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
+            self._resolver.route(route.rule, method=methods)(self._called(route))
+        self._resolver.not_found(self._unmatched)
+        self._resolver.exception_handler(Exception)(self._refuse)
+        # The resolver keeps the event that it is about where all threads see it.
+        self._one_at_a_time = threading.Lock()
+        self._current = _Current()
+
+    def answer(self, event: Mapping[str, Any]) -> Answered:
+        """Answer an event; never raises for what a client sent."""
+        path = str(event.get("rawPath") or "/")
+        if not path.isprintable():
+            # The resolver's patterns would take a line end for the end of the path.
+            event = {**event, "rawPath": ascii(path)[1:-1]}
+        with self._one_at_a_time:
+            self._current = current = _Current()
+            response = self._resolver.resolve(event, None)  # type: ignore[arg-type]  # no route asks for Lambda's context
+        return Answered(response, current.route)
+
+    def _called(self, route: Route) -> Callable[..., Response[str]]:
+        def call(**names: str) -> Response[str]:
+            self._current.route = f"{route.method} {route.rule.removeprefix(BASE)}"
+            return self._written(route.call(self._request(), **names))
+
+        return call
+
+    def _unmatched(self, _: Exception) -> Response[str]:
+        request = self._request()
+        allowed = {route.method for route in self._routes if route.takes(request.path)}
+        if not allowed:
+            raise _no_such_route(request.path)
+        if request.method == "OPTIONS":
+            return self._written(Answer(204, None, {"Allow": _allow(allowed)}))
+        detail = f"{request.path[:200]} takes {_allow(allowed)}."
+        raise RefusedError(problems.METHOD_NOT_ALLOWED, detail, headers={"Allow": _allow(allowed)})
+
+    def _refuse(self, error: Exception) -> Response[str]:
+        request_id = self._request().request_id
+        known = problems.refused(error)
+        if known is None:
+            about = {"request_id": request_id, "route": self._current.route}
+            log.error("request failed", extra=about, exc_info=error)
+            known = RefusedError(problems.INTERNAL_ERROR, "It is written down. Tell the operator the request id.")
+        body = problems.document(known, request_id)
+        return self._written(Answer(known.kind.status, body, known.headers, problems.MEDIA_TYPE))
+
+    def _request(self) -> Request:
+        if self._current.request is None:
+            self._current.request = Request.of(self._resolver.current_event.raw_event)
+        return self._current.request
+
+    def _written(self, answer: Answer) -> Response[str]:
+        is_empty = answer.body is None or self._request().method == "HEAD"
+        return Response(
+            status_code=answer.status,
+            content_type=None if answer.body is None else answer.media_type,
+            headers={**_ALWAYS, **answer.headers},
+            body="" if is_empty else json_text(answer.body),
+        )
+
+
+def _routes(jobs: JobRoutes, runs: RunRoutes, clock: Clock) -> tuple[Route, ...]:
+    def health(request: Request) -> Answer:
+        request.parameters()
+        return Answer(200, {"status": "ok", "now": to_text(clock())})
+
+    table: tuple[tuple[str, str, Call], ...] = (
+        ("GET", "/health", health),
+        ("GET", "/jobs", jobs.list_all),
+        ("POST", "/jobs", jobs.create),
+        ("GET", "/jobs/<name>", jobs.get),
+        ("PUT", "/jobs/<name>", jobs.replace),
+        ("DELETE", "/jobs/<name>", jobs.delete),
+        ("POST", "/jobs/<name>/pause", jobs.pause),
+        ("POST", "/jobs/<name>/resume", jobs.resume),
+        ("GET", "/jobs/<name>/runs", jobs.runs),
+        ("POST", "/jobs/<name>/runs", jobs.trigger),
+        ("GET", "/jobs/<name>/next", jobs.next_times),
+        ("GET", "/jobs/<name>/why", jobs.why),
+        ("GET", "/runs/<run_id>", runs.get),
+        ("GET", "/runs/<run_id>/log", runs.log),
+        ("POST", "/runs/<run_id>/cancel", runs.cancel),
+    )
+    return tuple(Route(method, BASE + rule, call) for method, rule, call in table)
+
+
+def _no_such_route(path: str) -> RefusedError:
+    shown = ascii(path[:200])[1:-1]
+    hint = " Leave out the slash at its end." if path.endswith("/") and len(path) > 1 else ""
+    return RefusedError(problems.NO_SUCH_ROUTE, f"{shown} is no address of this API; they begin with {BASE}.{hint}")
+
+
+def _allow(methods: set[str]) -> str:
+    more = {"HEAD"} if "GET" in methods else set()
+    return ", ".join(sorted(methods | more | {"OPTIONS"}))

@@ -1,0 +1,151 @@
+"""What the API does with jobs."""
+
+import re
+from dataclasses import dataclass
+from typing import Any, Final
+
+from clawjob.api.answers import Answer
+from clawjob.api.cursors import give_cursor, take_cursor
+from clawjob.api.problems import STALE_VERSION, RefusedError
+from clawjob.api.request import Request, any_text, whole
+from clawjob.api.strict_json import check_finite
+from clawjob.api.views import job_json, occurrences_json, run_json
+from clawjob.domain.definition import Definition
+from clawjob.domain.errors import ConflictError, InvalidInputError, JobNotFoundError, StaleVersionError
+from clawjob.domain.job import parse_document
+from clawjob.domain.job_values import NAME_PATTERN
+from clawjob.operations import apply_job, insights, trigger_run
+from clawjob.operations.apply_job import JobView
+from clawjob.operations.context import Context
+from clawjob.operations.dispatch import schedule_of
+
+BASE: Final = "/api/v1"
+_NAME: Final = re.compile(NAME_PATTERN)
+_NEXT_OF_ONE: Final = 5
+_NEXT_OF_MANY: Final = 1
+_JOBS: Final = "jobs"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRoutes:
+    """Jobs, their runs, their next times."""
+
+    ctx: Context
+    pools: frozenset[str]
+
+    def create(self, request: Request) -> Answer:
+        """`POST /jobs`."""
+        request.parameters()
+        definition = parse_document(request.document(), self.ctx.clock(), self.pools)
+        view = apply_job.create_job(self.ctx, definition)
+        return self._job(view, 201, {"Location": f"{BASE}/jobs/{definition.name}"})
+
+    def list_all(self, request: Request) -> Answer:
+        """`GET /jobs`."""
+        asked = request.parameters(limit=whole(1, insights.MAX_LIMIT, 50), cursor=any_text())
+        page = insights.list_jobs(self.ctx, asked["limit"], take_cursor(_JOBS, asked["cursor"]))
+        now = self.ctx.clock()
+        items = [job_json(view, now, _NEXT_OF_MANY) for view in page.items]
+        return Answer(200, {"items": items, "cursor": give_cursor(_JOBS, page.cursor)})
+
+    def get(self, request: Request, name: str) -> Answer:
+        """`GET /jobs/{name}`."""
+        request.parameters()
+        return self._job(insights.get_job(self.ctx, _known(name)))
+
+    def replace(self, request: Request, name: str) -> Answer:
+        """`PUT /jobs/{name}`."""
+        request.parameters()
+        expected = request.expected_version()
+        definition = self._definition(request.document(), _known(name))
+        try:
+            view = apply_job.replace_job(self.ctx, name, definition, expected)
+        except StaleVersionError as error:
+            if expected is None:
+                raise _too_busy(name) from error
+            detail = f"Job {name!r} is at version {error.actual}, not {expected}. Read it again, then send your change."
+            raise RefusedError(STALE_VERSION, detail, headers={"ETag": _etag(error.actual)}) from error
+        return self._job(view)
+
+    def delete(self, request: Request, name: str) -> Answer:
+        """`DELETE /jobs/{name}`."""
+        request.parameters()
+        request.fields()
+        try:
+            apply_job.delete_job(self.ctx, _known(name))
+        except StaleVersionError as error:
+            raise _too_busy(name) from error
+        return Answer(204)
+
+    def pause(self, request: Request, name: str) -> Answer:
+        """`POST /jobs/{name}/pause`."""
+        return self._set_enabled(request, name, enabled=False)
+
+    def resume(self, request: Request, name: str) -> Answer:
+        """`POST /jobs/{name}/resume`."""
+        return self._set_enabled(request, name, enabled=True)
+
+    def trigger(self, request: Request, name: str) -> Answer:
+        """`POST /jobs/{name}/runs`."""
+        request.parameters()
+        params = request.fields(params=dict).get("params", {})
+        check_finite({"params": params})
+        done = trigger_run.trigger_run(self.ctx, _known(name), params, request.idempotency_key())
+        location = {"Location": f"{BASE}/runs/{done.run.run_id}"}
+        return Answer(201 if done.created else 200, run_json(done.run), location)
+
+    def runs(self, request: Request, name: str) -> Answer:
+        """`GET /jobs/{name}/runs`."""
+        asked = request.parameters(limit=whole(1, insights.MAX_LIMIT, 50), cursor=any_text())
+        scope = f"runs of {_known(name)}"
+        page = insights.list_runs(self.ctx, name, asked["limit"], take_cursor(scope, asked["cursor"]))
+        return Answer(200, {"items": [run_json(run) for run in page.items], "cursor": give_cursor(scope, page.cursor)})
+
+    def next_times(self, request: Request, name: str) -> Answer:
+        """`GET /jobs/{name}/next`."""
+        asked = request.parameters(count=whole(1, insights.MAX_LIMIT, _NEXT_OF_ONE))
+        definition = insights.get_job(self.ctx, _known(name)).definition
+        spec = definition.schedule
+        found = insights.next_times(self.ctx, name, asked["count"])
+        items = occurrences_json(found, schedule_of(spec, name)) if spec is not None else []
+        return Answer(200, {"name": name, "timezone": definition.zone, "items": items})
+
+    def why(self, request: Request, name: str) -> Answer:
+        """`GET /jobs/{name}/why`."""
+        request.parameters()
+        found = insights.why(self.ctx, _known(name))
+        return Answer(200, {"name": name, "lines": [{"label": one.label, "text": one.text} for one in found.lines]})
+
+    def _set_enabled(self, request: Request, name: str, *, enabled: bool) -> Answer:
+        request.parameters()
+        request.fields()
+        try:
+            return self._job(apply_job.set_enabled(self.ctx, _known(name), enabled))
+        except StaleVersionError as error:
+            raise _too_busy(name) from error
+
+    def _definition(self, document: dict[str, Any], name: str) -> Definition:
+        written = document.get("name", name)
+        if written != name:
+            remedy = f"Leave it out, or write {name!r}; a job cannot be renamed."
+            raise InvalidInputError.of("name", "It is not the name in the address.", remedy)
+        return parse_document({**document, "name": name}, self.ctx.clock(), self.pools)
+
+    def _job(self, view: JobView, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+        body = job_json(view, self.ctx.clock(), _NEXT_OF_ONE)
+        return Answer(status, body, {**(headers or {}), "ETag": _etag(view.state.version)})
+
+
+def _known(name: str) -> str:
+    """A name that a job can have; no job has another."""
+    if not _NAME.fullmatch(name):
+        raise JobNotFoundError(name[:100])
+    return name
+
+
+def _etag(version: int) -> str:
+    return f'"{version}"'
+
+
+def _too_busy(name: str) -> ConflictError:
+    return ConflictError(f"job {name!r} changes all the time; send the request again")

@@ -1,0 +1,188 @@
+"""One request as the routes see it, read from an event of payload format 2.0. What a client sent is checked here."""
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, Generic, TypeVar
+
+from clawjob.api.problems import BODY_TOO_LARGE, RefusedError
+from clawjob.api.strict_json import read_object
+from clawjob.domain.errors import InvalidInputError, Problem
+from clawjob.domain.showing import shown, shown_name
+
+MAX_BODY_BYTES: Final = 512 * 1024
+_WHOLE: Final = re.compile(r"[0-9]{1,9}")
+_ETAG: Final = re.compile(r'(?:W/)?"([0-9]{1,9})"')
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
+_NOBODY: Final = "api"
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a client sent."""
+
+    method: str
+    path: str
+    """Decoded once, by the gateway."""
+    query: Mapping[str, str]
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: str
+    is_base64: bool
+    request_id: str
+    caller: str
+    """The token's id; never the token."""
+
+    @classmethod
+    def of(cls, event: Mapping[str, Any]) -> "Request":
+        """Read an event."""
+        context = event["requestContext"]
+        token = (context.get("authorizer") or {}).get("lambda") or {}
+        return cls(
+            method=str(context["http"]["method"]).upper(),
+            path=_path(event, str(context.get("stage") or "")),
+            query=event.get("queryStringParameters") or {},
+            headers={str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()},
+            body=event.get("body") or "",
+            is_base64=bool(event.get("isBase64Encoded")),
+            request_id=str(context.get("requestId") or ""),
+            caller=str(token.get("token_id") or _NOBODY),
+        )
+
+    def document(self) -> dict[str, Any]:
+        """Read the body as one JSON object.
+
+        Raises:
+            InvalidInputError: it is none.
+            RefusedError: it is too large.
+        """
+        return read_object(self._text())
+
+    def fields(self, **known: type) -> dict[str, Any]:
+        """Read the body of a request that may do without one: an object with known fields, all optional.
+
+        Raises:
+            InvalidInputError: a field is not known or has another type.
+            RefusedError: it is too large.
+        """
+        text = self._text()
+        found = read_object(text) if text.strip() else {}
+        problems = []
+        for name, value in found.items():
+            if name not in known:
+                remedy = f"Known here are {', '.join(known)}." if known else "Send no fields."
+                problems.append(Problem(shown_name(name), "There is no such field.", remedy))
+            elif type(value) is not known[name]:
+                problems.append(Problem(name, f"{shown(value)} cannot stand here.", f"Write {_KINDS[known[name]]}."))
+        if problems:
+            raise InvalidInputError(problems)
+        return found
+
+    def parameters(self, **known: "Parameter[Any]") -> dict[str, Any]:
+        """Read the query.
+
+        Raises:
+            InvalidInputError: names each parameter that is not known or wrong.
+        """
+        problems = [
+            Problem(shown_name(name), "There is no such parameter.", _known(known))
+            for name in self.query
+            if name not in known
+        ]
+        values = {}
+        for name, parameter in known.items():
+            text = self.query.get(name)
+            try:
+                values[name] = parameter.default if text is None else parameter.read(text)
+            except ValueError:
+                problems.append(Problem(name, f"{shown(text)} cannot stand here.", f"Give {parameter.form}."))
+        if problems:
+            raise InvalidInputError(problems)
+        return values
+
+    def expected_version(self) -> int | None:
+        """Read `If-Match`: the version that the caller changed; None for any.
+
+        Raises:
+            InvalidInputError: it is no entity tag of ours.
+        """
+        text = self.headers.get("if-match", "*").strip()
+        if text == "*":
+            return None
+        match = _ETAG.fullmatch(text)
+        if match is None:
+            remedy = 'Send the ETag that a GET of the job gave, such as "3" in its quotes, or *.'
+            raise InvalidInputError.of("If-Match", f"{shown(text)} is no version.", remedy)
+        return int(match[1])
+
+    def idempotency_key(self) -> str | None:
+        """Read `Idempotency-Key`.
+
+        Raises:
+            InvalidInputError: it is empty, too long or holds other characters than visible ASCII.
+        """
+        text = self.headers.get("idempotency-key")
+        if text is not None and not _KEY.fullmatch(text):
+            remedy = "Give 1 to 200 visible ASCII characters, for instance a UUID."
+            raise InvalidInputError.of("Idempotency-Key", f"{shown(text)} cannot be taken.", remedy)
+        return text
+
+    def _text(self) -> str:
+        if len(self.body) > MAX_BODY_BYTES * (2 if self.is_base64 else 1):
+            raise _too_large()
+        try:
+            body = base64.b64decode(self.body, validate=True) if self.is_base64 else self.body.encode()
+            text = body.decode()
+        except (binascii.Error, UnicodeError) as error:
+            raise InvalidInputError.of("", "The body is not UTF-8.", "Encode it in UTF-8.") from error
+        if len(body) > MAX_BODY_BYTES:
+            raise _too_large()
+        return text
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter(Generic[T]):
+    """A parameter of the query."""
+
+    read: Callable[[str], T]
+    """Raises ValueError for what it does not take."""
+    default: T
+    form: str
+    """What it takes, in words."""
+
+
+def whole(lowest: int, highest: int, default: int | None) -> "Parameter[int | None]":
+    """A whole number in a range."""
+
+    def read(text: str) -> int:
+        if not _WHOLE.fullmatch(text) or not lowest <= int(text) <= highest:
+            raise ValueError
+        return int(text)
+
+    return Parameter(read, default, f"a whole number from {lowest} to {highest}")
+
+
+def any_text() -> "Parameter[str | None]":
+    """Any text."""
+    return Parameter(str, None, "a text")
+
+
+_KINDS: Final[Mapping[type, str]] = {str: "a text", dict: 'an object, such as {"name": "value"}'}
+
+
+def _path(event: Mapping[str, Any], stage: str) -> str:
+    path = str(event.get("rawPath") or "/")
+    prefix = f"/{stage}"
+    named = stage not in ("", "$default") and (path == prefix or path.startswith(f"{prefix}/"))
+    return path[len(prefix) :] or "/" if named else path
+
+
+def _known(known: Mapping[str, object]) -> str:
+    return f"Known here are {', '.join(known)}." if known else "This address takes none."
+
+
+def _too_large() -> RefusedError:
+    return RefusedError(BODY_TOO_LARGE, f"The body is over {MAX_BODY_BYTES:,} bytes; pass large values in a file.")

@@ -1,0 +1,94 @@
+"""What the API does with runs."""
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from clawjob.api.answers import Answer
+from clawjob.api.cursors import give_cursor, take_cursor, wrong_cursor
+from clawjob.api.request import Request, any_text, whole
+from clawjob.api.views import run_detail_json, run_json
+from clawjob.aws.dynamo import call
+from clawjob.aws.log_streams import LogPage, LogStreams, stream_name
+from clawjob.domain.errors import InvalidInputError, RunNotFoundError, UnavailableError
+from clawjob.domain.ids import uid_of
+from clawjob.domain.instants import to_text
+from clawjob.domain.run import State
+from clawjob.operations import insights
+from clawjob.operations.cancel_run import cancel_run
+from clawjob.operations.context import Context
+
+_RUN_ID: Final = re.compile(r"[0-9A-Za-z-]{1,80}")
+_MAX_LINES: Final = 1000
+_MAX_ATTEMPT: Final = 100_000
+_MAX_WHY: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class RunRoutes:
+    """Runs, their output, their cancelling."""
+
+    ctx: Context
+    logs: LogStreams | None
+    """None where the output of runs is not kept."""
+
+    def get(self, request: Request, run_id: str) -> Answer:
+        """`GET /runs/{run_id}`."""
+        request.parameters()
+        return Answer(200, run_detail_json(insights.get_run(self.ctx, _known(run_id))))
+
+    def cancel(self, request: Request, run_id: str) -> Answer:
+        """`POST /runs/{run_id}/cancel`."""
+        request.parameters()
+        why = request.fields(why=str).get("why", "")
+        if len(why) > _MAX_WHY:
+            raise InvalidInputError.of("why", "It is too long.", f"Keep it within {_MAX_WHY} characters.")
+        run = cancel_run(self.ctx, _known(run_id), request.caller, why)
+        # A running one ends when its worker hears of it.
+        return Answer(202 if run.state is State.RUNNING else 200, run_json(run))
+
+    def log(self, request: Request, run_id: str) -> Answer:
+        """`GET /runs/{run_id}/log`: lines of one attempt, oldest first; `cursor` continues also after the last."""
+        asked = request.parameters(
+            attempt=whole(1, _MAX_ATTEMPT, None), cursor=any_text(), limit=whole(1, _MAX_LINES, _MAX_LINES)
+        )
+        run = insights.get_run(self.ctx, _known(run_id)).run
+        attempt = asked["attempt"] or max(run.token, 1)
+        if asked["attempt"] is not None and attempt > run.token:
+            remedy = f"Give a number from 1 to {run.token}." if run.token else "Wait until the run has started."
+            raise InvalidInputError.of("attempt", f"The run has had {run.token} attempts.", remedy)
+        scope = f"log of {run_id}/{attempt}"
+        page = self._read(stream_name(run_id, attempt), take_cursor(scope, asked["cursor"]) or "", asked["limit"])
+        has_ended = run.is_final or attempt < run.token or run.state is not State.RUNNING
+        body = {
+            "run_id": run_id,
+            "attempt": attempt,
+            "lines": [{"at": _instant(at_ms), "text": text} for at_ms, text in page.events],
+            "cursor": give_cursor(scope, page.next_token or None),
+            "has_ended": has_ended and run.token > 0,
+        }
+        return Answer(200, body)
+
+    def _read(self, stream: str, token: str, limit: int) -> LogPage:
+        logs = self.logs
+        if logs is None:
+            return LogPage([], token)
+        try:
+            return call("GetLogEvents", lambda: logs.read(stream, token, limit))
+        except UnavailableError as error:
+            if error.why == "InvalidParameterException":
+                # The service forgets its tokens after a day.
+                raise wrong_cursor() from error
+            raise
+
+
+def _known(run_id: str) -> str:
+    """An id that a run can have; no run has another."""
+    if not _RUN_ID.fullmatch(run_id) or not uid_of(run_id):
+        raise RunNotFoundError(run_id[:100])
+    return run_id
+
+
+def _instant(milliseconds: int) -> str:
+    return to_text(datetime.fromtimestamp(milliseconds / 1000, UTC))

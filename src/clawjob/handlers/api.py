@@ -1,0 +1,59 @@
+"""The API function: a request of the gateway in, its answer out."""
+
+import logging
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from clawjob.api.app import Api
+from clawjob.aws.log_streams import LogStreams
+from clawjob.handlers.measures import Measure, Publish, nowhere
+from clawjob.services import Services
+from clawjob.settings import ApiSettings
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ApiHandler:
+    """Takes events of payload format 2.0."""
+
+    settings: ApiSettings
+    services: Services
+    publish: Publish = nowhere
+    monotonic: Callable[[], float] = time.monotonic
+    _api: Api = field(init=False)
+
+    def __post_init__(self) -> None:
+        group = self.settings.log_group
+        logs = LogStreams(self.services.clients.logs, group) if group else None
+        object.__setattr__(self, "_api", Api(self.services.context, self.settings.pools, logs))
+
+    def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
+        """Answer one request."""
+        del context
+        begun = self.monotonic()
+        answered = self._api.answer(event)
+        milliseconds = round((self.monotonic() - begun) * 1000, 1)
+        status = answered.response["statusCode"]
+        about = event["requestContext"]
+        log.info(
+            "request answered",
+            extra={
+                "request_id": about.get("requestId"),
+                "method": about["http"]["method"],
+                "route": answered.route,
+                "status": status,
+                "duration_ms": milliseconds,
+            },
+        )
+        self.publish(
+            [
+                Measure("Requests", 1),
+                Measure("Refused", 400 <= status < 500),
+                Measure("Errors", status >= 500),
+                Measure("RequestDuration", milliseconds, "Milliseconds"),
+            ]
+        )
+        return answered.response
