@@ -66,12 +66,12 @@ def test_the_table_shows_local_time_utc_and_why_a_run_was_moved() -> None:
 
 
 def test_the_table_fits_80_columns_and_has_no_colour_off_a_terminal() -> None:
-    result = run("30 2 * * *", "--timezone", "America/Argentina/ComodRivadavia", "--count", "1000")
+    result = run("30 2 * * *", "--timezone", "America/Argentina/ComodRivadavia", "--count", "200")
     assert result.exit_code == 0
     assert max(len(line) for line in result.stdout.splitlines()) <= 80
     assert "\x1b" not in result.stdout
     assert "…" not in result.stdout
-    assert len([line for line in result.stdout.splitlines() if "02:30:00" in line]) == 1000
+    assert len([line for line in result.stdout.splitlines() if "02:30:00" in line]) == 200
 
 
 def test_json_gives_programs_the_same_with_the_civil_time() -> None:
