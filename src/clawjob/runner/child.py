@@ -13,6 +13,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final
 
+from clawjob.aws.log_streams import stream_name
 from clawjob.domain.instants import Clock, to_text
 from clawjob.domain.run import Outcome
 from clawjob.runner.attempt import AttemptEnd, ChildSpec
@@ -139,7 +140,7 @@ class _Attempt:
         self._pipes = Pipes()
         self._shipped: ShippedLog | None = None
         if supervisor.shipper is not None:
-            self._shipped = supervisor.shipper.open(f"{spec.run_id}/{spec.attempt}")
+            self._shipped = supervisor.shipper.open(stream_name(spec.run_id, spec.attempt))
         self._capture = OutputCapture(self._pieces(), self._shipped, self._now_ms)
 
     def execute(self) -> AttemptEnd:

@@ -28,7 +28,7 @@ class Stream(IntEnum):
 class BlockSink(Protocol):
     """Takes blocks of whole lines, at once and without waiting."""
 
-    def offer(self, block: bytes, at_ms: int) -> None:
+    def offer(self, block: bytes, at_ms: int, /) -> None:
         """Take a block that was read at this instant."""
 
 
