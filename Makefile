@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check
 UV := $(shell command -v uv 2>/dev/null)
 TESTS ?= tests
 
@@ -12,15 +13,18 @@ TESTS ?= tests
 help: ## print these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): requirements/develop.txt pyproject.toml
+# Installing with uv takes seconds, with pip a minute or two; where there is no uv, the environment gets the pinned one.
+$(READY): requirements/develop.txt requirements/uv.txt pyproject.toml
 ifneq ($(UV),)
-	@test -x $(BIN)/python || uv venv --quiet --python $(PYTHON) $(VENV)
-	@uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/develop.txt
-	@uv pip install --quiet --python $(BIN)/python --no-deps --editable .
+	@test -x $(BIN)/python || $(UV) venv --quiet --python $(PYTHON) $(VENV)
+	@$(UV) pip install --quiet --python $(BIN)/python --require-hashes -r requirements/develop.txt
+	@$(UV) pip install --quiet --python $(BIN)/python --no-deps --editable .
 else
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/develop.txt
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@$(PIP) install --require-hashes -r requirements/uv.txt && \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python --require-hashes -r requirements/develop.txt && \
+		$(BIN)/uv pip install --quiet --python $(BIN)/python --no-deps --editable . || \
+		{ $(PIP) install --require-hashes -r requirements/develop.txt && $(PIP) install --no-deps --editable .; }
 endif
 	@touch $@
 
@@ -49,12 +53,12 @@ docs: $(READY) ## write the pages that are made from the code
 bench: $(READY) ## measure cost and speed, print a table, write bench/results/
 	$(BIN)/python -m bench
 
-requirements: ## pin all dependencies anew (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-annotate --no-header pyproject.toml -o requirements/runtime.txt
-	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-emit-find-links \
-		--no-annotate --no-header --extra dev --extra demo --extra check --extra test -c requirements/runtime.txt \
-		pyproject.toml -o requirements/develop.txt
+COMPILE := pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
+	--no-emit-find-links --no-annotate --no-header
+requirements: $(READY) ## pin all dependencies anew
+	$(or $(UV),$(BIN)/uv) $(COMPILE) pyproject.toml -o requirements/runtime.txt
+	$(or $(UV),$(BIN)/uv) $(COMPILE) --all-extras -c requirements/runtime.txt pyproject.toml -o requirements/develop.txt
+	echo uv | $(or $(UV),$(BIN)/uv) $(COMPILE) - -o requirements/uv.txt
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis bench/results

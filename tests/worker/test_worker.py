@@ -1,0 +1,248 @@
+import re
+import signal
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import psutil
+import pytest
+
+from clawjob.domain.claiming import Drop
+from clawjob.domain.definition import Definition, Overlap, RetryPolicy
+from clawjob.domain.messages import RunMessage
+from clawjob.domain.run import Outcome, Reason, State
+from clawjob.domain.schedule import ScheduleSpec
+from clawjob.operations.apply_job import create_job
+from clawjob.operations.cancel_run import cancel_run
+from clawjob.operations.claim_run import claim_run
+from clawjob.operations.insights import get_run
+from worker.conftest import Bench, until
+
+
+def job(bench: Bench, code: str, **more: Any) -> str:
+    """Create a job whose child is a piece of Python and start one run of it."""
+    number = len([1 for _ in bench.folder.glob("job-*")])
+    (bench.folder / f"job-{number}").touch()
+    definition = Definition(
+        name=f"job-{number}", command=sys.executable, args=("-c", code), overlap=Overlap.ALLOW, **more
+    )
+    create_job(bench.context, definition)
+    return bench.trigger(definition.name)
+
+
+def starts(bench: Bench, name: str = "starts") -> list[str]:
+    path = bench.folder / name
+    return path.read_text().split() if path.exists() else []
+
+
+def say_start(bench: Bench, then: str) -> str:
+    """Code that appends the attempt to a file, so that executions can be counted, then goes on."""
+    path = bench.folder / "starts"
+    return f"import os,time,sys,signal; open({str(path)!r},'a').write(os.environ['CLAWJOB_ATTEMPT']+' ')\n{then}"
+
+
+def test_a_run_is_taken_executed_reported_and_its_message_deleted(bench: Bench) -> None:
+    run_id = job(bench, say_start(bench, "print('hello')"))
+    bench.start_worker()
+    run = bench.final(run_id)
+    assert (run.state, run.token) == (State.SUCCEEDED, 1)
+    assert starts(bench) == ["1"]
+    until(lambda: bench.messages() == 0)
+
+
+def test_a_worker_told_to_stop_while_idle_goes_at_once_also_when_told_twice(bench: Bench) -> None:
+    """W-07."""
+    worker = bench.start_worker()
+    begun = time.monotonic()
+    worker.send_signal(signal.SIGTERM)
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=15) == 0
+    assert time.monotonic() - begun < 10
+    assert "worker ended" in bench.log()
+
+
+def test_a_drained_run_goes_back_at_once_and_costs_no_retry(bench: Bench) -> None:
+    """W-05."""
+    wait = (
+        "signal.signal(signal.SIGTERM, lambda *_: sys.exit(7))\n"
+        "time.sleep(60 if os.environ['CLAWJOB_ATTEMPT'] == '1' else 0)"
+    )
+    run_id = job(bench, say_start(bench, wait), max_retry=0)
+    first = bench.start_worker()
+    until(lambda: starts(bench))
+    first.send_signal(signal.SIGTERM)
+    assert first.wait(timeout=30) == 0
+    back = bench.run(run_id)
+    assert (back.state, back.reason, back.retry) == (State.QUEUED, Reason.HANDED_BACK, 0)
+    bench.start_worker()
+    done = bench.final(run_id)
+    assert (done.state, done.token, done.retry, done.losses) == (State.SUCCEEDED, 2, 0, 0)
+    attempts = get_run(bench.context, run_id).attempts
+    assert [attempt.outcome for attempt in attempts] == [Outcome.INTERRUPTED, Outcome.SUCCEEDED]
+    until(lambda: bench.messages() == 0)
+
+
+def test_a_run_that_ends_within_the_drain_is_reported(bench: Bench) -> None:
+    run_id = job(bench, say_start(bench, "time.sleep(1.5)"))
+    worker = bench.start_worker(CLAWJOB_DRAIN_SECONDS="20")
+    until(lambda: starts(bench))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=30) == 0
+    assert bench.final(run_id).state is State.SUCCEEDED
+    assert starts(bench) == ["1"]
+
+
+def test_a_killed_workers_run_is_taken_over_and_no_process_of_it_goes_on(bench: Bench) -> None:
+    child = (
+        "import subprocess; subprocess.Popen([sys.executable,'-c','import time; time.sleep(99)'])\n"
+        "time.sleep(99 if os.environ['CLAWJOB_ATTEMPT'] == '1' else 0)"
+    )
+    run_id = job(bench, say_start(bench, child), max_retry=0)
+    first = bench.start_worker()
+    until(lambda: starts(bench))
+    tree = psutil.Process(first.pid).children(recursive=True)
+    assert len(tree) >= 3
+    first.kill()
+    bench.start_worker()
+    done = bench.final(run_id)
+    assert (done.state, done.token, done.losses, done.retry) == (State.SUCCEEDED, 2, 1, 0)
+    assert starts(bench) == ["1", "2"]
+    psutil.wait_procs(tree, timeout=10)
+    assert not [process for process in tree if process.is_running()]
+
+
+def test_a_run_that_kills_its_worker_three_times_is_lost_and_its_message_gone(bench: Bench) -> None:
+    """Q-06."""
+    run_id = job(bench, say_start(bench, "time.sleep(99)"))
+    for attempt in range(1, 4):
+        worker = bench.start_worker()
+        until(lambda attempt=attempt: len(starts(bench)) == attempt)  # type: ignore[misc]  # bound for the loop
+        worker.kill()
+    bench.start_worker()
+    run = bench.final(run_id)
+    assert (run.state, run.reason, run.losses, run.retry) == (State.LOST, Reason.WORKER_LOST, 3, 0)
+    assert starts(bench) == ["1", "2", "3"]
+    until(lambda: bench.messages() == 0)
+
+
+def test_a_worker_killed_between_the_childs_end_and_the_result_is_taken_over(bench: Bench) -> None:
+    """W-20: the crawl is at least once."""
+    run_id = job(bench, say_start(bench, ""), max_retry=0)
+    queue = bench.context.queues.results_queue
+    worker = bench.start_worker(CLAWJOB_RESULTS_QUEUE=queue + "-none")
+    until(lambda: "result not delivered yet" in bench.log())
+    assert bench.run(run_id).state is State.RUNNING
+    worker.kill()
+    bench.start_worker()
+    done = bench.final(run_id)
+    assert (done.state, done.token, done.losses) == (State.SUCCEEDED, 2, 1)
+    assert starts(bench) == ["1", "2"]
+
+
+def test_a_run_longer_than_the_lease_is_executed_once_while_its_worker_lives(bench: Bench) -> None:
+    """Q-01."""
+    run_id = job(bench, say_start(bench, "time.sleep(7)"))
+    bench.start_worker()
+    bench.start_worker()
+    assert bench.final(run_id).state is State.SUCCEEDED
+    assert starts(bench) == ["1"]
+
+
+def test_without_the_messages_visibility_the_lease_still_keeps_a_second_worker_out(bench: Bench) -> None:
+    """Q-01, Q-04."""
+    run_id = job(bench, say_start(bench, "time.sleep(5)"))
+    bench.start_worker()
+    until(lambda: starts(bench))
+    message = RunMessage(run_id, 0)
+    assert isinstance(claim_run(bench.context, message, "a copy", "w9"), Drop)
+    assert bench.final(run_id).token == 1
+
+
+def test_a_worker_whose_lease_was_taken_ends_its_child_and_reports_nothing(bench: Bench) -> None:
+    run_id = job(bench, say_start(bench, "time.sleep(60)"))
+    worker = bench.start_worker()
+    until(lambda: starts(bench))
+    (child,) = [
+        one for one in psutil.Process(worker.pid).children(recursive=True) if "sleep(60)" in " ".join(one.cmdline())
+    ]
+    worker.send_signal(signal.SIGSTOP)
+    message = RunMessage(run_id, 0)
+    until(lambda: not isinstance(claim_run(bench.context, message, "m9", "w9"), Drop), 20)
+    worker.send_signal(signal.SIGCONT)
+    psutil.wait_procs([child], timeout=15)
+    assert not child.is_running()
+    until(lambda: "lease lost" in bench.log())
+    assert bench.settle_all() == 0
+    assert bench.run(run_id).token == 2
+
+
+def test_a_cancel_reaches_the_child_within_a_keep_interval(bench: Bench) -> None:
+    run_id = job(bench, say_start(bench, "time.sleep(60)"))
+    bench.start_worker()
+    until(lambda: starts(bench))
+    cancel_run(bench.context, run_id, "anna", "wrong page")
+    run = bench.final(run_id, 15)
+    assert (run.state, run.why) == (State.CANCELLED, "wrong page")
+    assert run.attempt is not None
+    assert run.attempt.outcome is Outcome.CANCELLED
+
+
+def test_no_run_is_taken_without_memory_for_it(bench: Bench) -> None:
+    run_id = job(bench, say_start(bench, ""))
+    bench.start_worker(CLAWJOB_MEMORY_RESERVE="900GiB", CLAWJOB_SLOT_MEMORY="1GiB")
+    until(lambda: "no run is taken for want of memory" in bench.log())
+    assert bench.run(run_id).state is State.QUEUED
+    assert starts(bench) == []
+
+
+def test_a_child_knows_no_credentials_and_no_queue(bench: Bench) -> None:
+    run_id = job(bench, "import os,json; print(json.dumps(dict(os.environ))); raise SystemExit(3)", max_retry=0)
+    bench.start_worker()
+    bench.final(run_id)
+    tail = get_run(bench.context, run_id).log_tail
+    assert "CLAWJOB_RUN_ID" in tail
+    assert not re.search("AWS_|very-secret|QUEUE|CLAWJOB_TABLE", tail)
+
+
+@pytest.mark.parametrize(
+    ("code", "outcome", "exit_code"),
+    [("raise SystemExit(3)", Outcome.FAILED, 3), ("import os; os.kill(os.getpid(), 9)", Outcome.SIGNALLED, None)],
+)
+def test_a_bad_end_is_told_apart(bench: Bench, code: str, outcome: Outcome, exit_code: int | None) -> None:
+    """W-08."""
+    run_id = job(bench, code, max_retry=0)
+    bench.start_worker()
+    run = bench.final(run_id)
+    assert run.attempt is not None
+    assert (run.state, run.attempt.outcome, run.attempt.exit_code) == (State.FAILED, outcome, exit_code)
+
+
+def test_a_hanging_run_is_ended_by_its_timeout_and_retried(bench: Bench) -> None:
+    code = say_start(bench, "time.sleep(0 if os.environ['CLAWJOB_ATTEMPT'] == '2' else 60)")
+    quick = RetryPolicy(delays=(timedelta(seconds=1),), jitter=0.0)
+    run_id = job(bench, code, timeout=timedelta(seconds=1), grace=timedelta(seconds=1), max_retry=1, retry=quick)
+    bench.start_worker()
+    run = bench.final(run_id)
+    assert (run.state, run.token, run.retry) == (State.SUCCEEDED, 2, 1)
+    first = get_run(bench.context, run_id).attempts[0]
+    assert first.outcome is Outcome.TIMED_OUT
+    assert first.duration_seconds is not None
+    assert first.duration_seconds < 5
+
+
+def test_a_run_starts_at_its_due_instant_and_not_before(bench: Bench) -> None:
+    bench.start_worker()
+    due = (datetime.now(UTC) + timedelta(seconds=3)).replace(microsecond=0)
+    path = bench.folder / "at"
+    code = f"import time; open({str(path)!r},'w').write(str(time.time()))"
+    create_job(
+        bench.context,
+        Definition(name="once", command=sys.executable, args=("-c", code), schedule=ScheduleSpec(at=due)),
+    )
+    until(path.exists)
+    until(path.read_text)
+    started = datetime.fromtimestamp(float(path.read_text()), UTC)
+    assert started >= due
+    uid = bench.context.jobs.uid_of("once")
+    assert bench.final(f"{uid}-{due:%Y%m%dT%H%M%SZ}").state is State.SUCCEEDED
