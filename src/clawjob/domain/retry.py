@@ -83,6 +83,7 @@ def wants_retry(definition: Definition, outcome: str, exit_code: int | None, ret
 
 def _growth(factor: float, steps: int) -> float:
     try:
-        return factor**steps
+        # An int would be raised exactly, digit by digit.
+        return float(factor) ** steps
     except OverflowError:
         return float("inf")
