@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import cache
 from itertools import count
 from typing import Any
 
@@ -47,8 +48,14 @@ class Service:
 
 def make_clients() -> tuple[Any, Any, Any]:
     """Clients that moto answers, for DynamoDB, SQS and Logs."""
-    session = boto3.session.Session()
+    session = _session()
     return session.client("dynamodb"), session.client("sqs"), session.client("logs")
+
+
+@cache
+def _session() -> boto3.session.Session:
+    """One for the process: to read the services' models is most of what making a client costs."""
+    return boto3.session.Session()
 
 
 def make_service(clock: Clock, times: Times | None = None, pools: tuple[str, ...] = ("default",)) -> Service:
