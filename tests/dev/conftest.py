@@ -16,20 +16,25 @@ RunMoto = Callable[..., AbstractContextManager[MotoServer]]
 
 
 @pytest.fixture
-def make_client() -> MakeClient:
+def make_client() -> Iterator[MakeClient]:
     """Make a client of a service for an endpoint; it never tries a call twice."""
+    made: list[Any] = []
 
     def make(service: str, url: str) -> Any:
-        return boto3.client(
+        client = boto3.client(
             service,
             endpoint_url=url,
             region_name=REGION,
             aws_access_key_id="x",
             aws_secret_access_key="x",
-            config=Config(read_timeout=30, retries={"total_max_attempts": 1}),
+            config=Config(read_timeout=30, retries={"total_max_attempts": 1}, max_pool_connections=40),
         )
+        made.append(client)
+        return client
 
-    return make
+    yield make
+    for client in made:
+        client.close()
 
 
 @contextmanager

@@ -8,7 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clawjob.dev.clock import DEV_TIMES, FASTEST, MovedClock, dev_times, moved_clock, real_time, travelling
+from clawjob.dev.clock import DEV_TIMES, FASTEST, REAL_CLOCK, clock_text, dev_times, moved_clock, real_time, travelling
+from clawjob.settings import CoreSettings
 
 NIGHT = datetime(2026, 3, 29, 0, 59, tzinfo=UTC)
 
@@ -46,16 +47,19 @@ def test_a_child_process_lives_in_real_time_and_in_its_own_zone() -> None:
 
 
 def test_a_clock_that_is_not_moved_changes_nothing() -> None:
-    moved = moved_clock(None, 1.0, time.time())
-    assert not moved.is_moved
-    with travelling(moved):
+    clock = moved_clock(None, 1.0, time.time())
+    assert clock == REAL_CLOCK
+    assert clock_text(clock) == ""
+    with travelling(clock):
         assert abs(time.time() - real_time()) < 1
 
 
-def test_the_setting_gives_workers_the_same_clock() -> None:
-    moved = MovedClock(1700000000.25, 1774745940.0, 60.0)
-    assert moved.setting() == "1700000000.25:1774745940.0:60.0"
-    assert moved.at(1700000001.25) == 1774746000.0
+def test_workers_read_the_same_clock_from_their_settings() -> None:
+    clock = moved_clock(NIGHT, 60.0, 1700000000.25)
+    assert clock_text(clock) == "1700000000.25:1774745940.0:60.0"
+    environment = {"CLAWJOB_TABLE": "t", "CLAWJOB_RUN_QUEUES": '{"default": "u"}', "CLAWJOB_CLOCK": clock_text(clock)}
+    assert CoreSettings.from_environment(environment).clock == clock
+    assert clock.at(1700000001.25) == NIGHT.timestamp() + 60
 
 
 @pytest.mark.parametrize("speed", [1.0, 1.5, 60.0, 90.0, 360.0, FASTEST])

@@ -137,13 +137,27 @@ def test_an_empty_answer_means_that_all_went_well(answer) -> None:
     assert failures_of(answer) == frozenset()
 
 
-def test_the_feed_stops_although_its_queue_is_gone(feed_of, moto_server: MotoServer) -> None:
+def test_at_the_end_polls_end_at_once_and_what_is_queued_is_passed_on(feed_of, moto_server: MotoServer) -> None:
     handler = Recorder({})
     feed, client, url, told = feed_of(handler)
     feed.start()
     send(client, url, "x")
     assert handler.enough.wait(20)
-    feed.stop()
-    moto_server.close()
-    feed.join()
+
+    def end_polls() -> None:
+        moto_server.end_polls()
+        send(client, url, "last")
+
+    feed.finish(end_polls)
+    assert [record["body"] for event in handler.events for record in event["Records"]] == ["x", "last"]
+    assert left(client, url) == ("0", "0")
     assert told == []
+
+
+def test_the_feed_ends_although_its_queue_is_gone(feed_of, moto_server: MotoServer) -> None:
+    handler = Recorder({})
+    feed, _, _, told = feed_of(handler)
+    feed.start()
+    moto_server.close()
+    feed.finish(lambda: None)
+    assert told[-1].startswith("the results queue could not be emptied: ")

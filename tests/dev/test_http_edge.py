@@ -35,8 +35,8 @@ def handler() -> Recorder:
 
 @pytest.fixture
 def edge(handler: Recorder) -> Iterator[HttpEdge]:
-    made = HttpEdge(handler, TOKEN, lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "request-1")
-    made.start()
+    made = HttpEdge(TOKEN, lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "request-1")
+    made.start(handler)
     yield made
     made.close()
 
@@ -133,8 +133,8 @@ def test_the_health_check_asks_for_no_token(edge: HttpEdge, handler: Recorder, a
 
 def test_a_handler_that_fails_gives_the_gateway_s_500_and_the_next_request_is_served(handler: Recorder, ask) -> None:
     told: list[Exception] = []
-    edge = HttpEdge(handler, TOKEN, lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "r", report=told.append)
-    edge.start()
+    edge = HttpEdge(TOKEN, lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "r", report=told.append)
+    edge.start(handler)
     try:
         handler.answer = KeyError("oops")
         status, _, body = ask(edge.url, "GET", "/api/v1/jobs", [KNOWN])

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import pytest
 from botocore.exceptions import BotoCoreError, ClientError
 
-from clawjob.dev.clock import MovedClock, travelling
+from clawjob.dev.clock import moved_clock, travelling
 from clawjob.dev.loopback import HOST
 from clawjob.dev.moto_server import REGION, MotoMissingError, MotoServer
 
@@ -166,8 +166,8 @@ def test_no_other_service_is_served(moto_server: MotoServer, ask) -> None:
 
 def test_delays_and_date_headers_follow_a_moved_clock(run_moto, make_client) -> None:
     """M-13: moto reads the clock that this process reads; the real seconds are few."""
-    moved = MovedClock(time.time(), datetime(2031, 3, 30, 0, 59, tzinfo=UTC).timestamp(), 300.0)
-    with travelling(moved), run_moto(moved=moved) as server:
+    clock = moved_clock(datetime(2031, 3, 30, 0, 59, tzinfo=UTC), 300.0, time.time())
+    with travelling(clock), run_moto(clock=clock) as server:
         client = make_client("sqs", server.url)
         queue = make_queue(client)
         begun = time.monotonic()

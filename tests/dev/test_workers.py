@@ -42,9 +42,11 @@ class Told:
 
 @contextmanager
 def running(code: str, told: Told, count: int = 1, first_pause: float = 0.05) -> Iterator[Workers]:
-    workers = Workers(
-        count, {"SPECIAL": "1"}, told.line, told.end, (sys.executable, "-c", code), first_pause=first_pause
-    )
+    def environment_of(name: str) -> dict[str, str]:
+        return {**os.environ, "CLAWJOB_WORKER_NAME": name}
+
+    command = (sys.executable, "-c", code)
+    workers = Workers(count, environment_of, told.line, told.end, command, first_pause=first_pause)
     workers.start()
     try:
         yield workers
@@ -98,10 +100,10 @@ def test_a_worker_that_does_not_end_in_time_is_killed() -> None:
 
 def test_a_worker_sees_the_end_of_its_stdin_when_its_parent_is_killed() -> None:
     parent = """
-import sys, time
+import os, sys, time
 from clawjob.dev.workers import Workers
 child = "import os; print('up', os.getpid(), flush=True); os.read(0, 1)"
-workers = Workers(1, {}, lambda _, line: print(line, flush=True), print, (sys.executable, "-c", child))
+workers = Workers(1, lambda _: os.environ, lambda _, line: print(line, flush=True), print, (sys.executable, "-c", child))
 workers.start()
 time.sleep(60)
 """

@@ -7,11 +7,12 @@ and their children live in real time; a worker's own code reads the moved clock 
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Final
 
 from clawjob.domain.times import Times
+from clawjob.settings import ClockSetting
 
 FASTEST: Final = 600.0
 _LONGEST_TICK: Final = timedelta(seconds=400)
@@ -32,36 +33,21 @@ DEV_TIMES: Final = Times(
 """Short, so that one sees every mechanism work within seconds."""
 
 
-@dataclass(frozen=True, slots=True)
-class MovedClock:
-    """Maps the real clock to the moved one; both are seconds since 1970."""
-
-    anchor_real: float = 0.0
-    anchor_moved: float = 0.0
-    speed: float = 1.0
-
-    def at(self, real: float) -> float:
-        """The moved clock's reading when the real one shows `real`."""
-        return self.anchor_moved + (real - self.anchor_real) * self.speed
-
-    @property
-    def is_moved(self) -> bool:
-        """Whether it differs from the real clock at all."""
-        return self.speed != 1.0 or self.anchor_moved != self.anchor_real
-
-    def setting(self) -> str:
-        """Value of `CLAWJOB_CLOCK`."""
-        return f"{self.anchor_real!r}:{self.anchor_moved!r}:{self.speed!r}"
+REAL_CLOCK: Final = ClockSetting()
 
 
-REAL_CLOCK: Final = MovedClock()
-
-
-def moved_clock(at: datetime | None, speed: float, real_now: float) -> MovedClock:
+def moved_clock(at: datetime | None, speed: float, real_now: float) -> ClockSetting:
     """Make the clock that shows `at` (or the present) now and runs `speed` times as fast as the world."""
     if at is None and speed == 1.0:
         return REAL_CLOCK
-    return MovedClock(real_now, real_now if at is None else at.timestamp(), speed)
+    return ClockSetting(real_now, real_now if at is None else at.timestamp(), speed)
+
+
+def clock_text(clock: ClockSetting) -> str:
+    """Write `CLAWJOB_CLOCK`; empty for the real clock."""
+    if clock == REAL_CLOCK:
+        return ""
+    return f"{clock.anchor_real!r}:{clock.anchor_moved!r}:{clock.speed!r}"
 
 
 def dev_times(speed: float) -> Times:
@@ -84,21 +70,21 @@ def real_time() -> float:
 
 
 @contextmanager
-def travelling(moved: MovedClock) -> Iterator[None]:
+def travelling(clock: ClockSetting) -> Iterator[None]:
     """Let everything in this process read the moved clock; monotonic clocks and waiting stay real.
 
     To be entered before other threads run. Child processes are not touched.
     """
-    if not moved.is_moved:
+    if clock == REAL_CLOCK:
         yield
         return
     import time_machine
 
     class Traveller(time_machine.Traveller):
         def time_ns(self) -> int:
-            return round(moved.at(time_machine.escape_hatch.time.time()) * 1_000_000_000)
+            return round(clock.at(time_machine.escape_hatch.time.time()) * 1_000_000_000)
 
-    travel = time_machine.travel(moved.anchor_moved)
+    travel = time_machine.travel(clock.anchor_moved)
     travel.start()
     # The library's own traveller knows one speed; its place on the stack is what every patched function asks.
     time_machine.traveller_stack[-1] = Traveller(0, None, tick=True)

@@ -82,14 +82,21 @@ class ResultsFeed:
         self._thread = threading.Thread(target=self._run, name="results", daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
-        """Stop after the batch in hand; the queue's server must end its long poll."""
-        self._stopping.set()
+    def finish(self, end_polls: Callable[[], None]) -> None:
+        """Stop polling, then pass on what is still queued.
 
-    def join(self) -> None:
-        """Wait for the end."""
+        Args:
+            end_polls: makes the queue's server answer waiting polls at once.
+        """
+        self._stopping.set()
+        end_polls()
         if self._thread is not None:
             self._thread.join()
+        try:
+            while self.pass_on(0):
+                continue
+        except Exception as error:
+            self.on_error("the results queue could not be emptied", error)
 
     def _run(self) -> None:
         while not self._stopping.is_set():

@@ -33,7 +33,6 @@ class HttpEdge:
 
     def __init__(
         self,
-        handler: Handler,
         token: str,
         clock: Clock,
         new_request_id: Callable[[], str],
@@ -45,7 +44,7 @@ class HttpEdge:
         Raises:
             PortTakenError: another program listens on the port.
         """
-        self._handler = handler
+        self._handler: Handler | None = None
         self._token = token
         self._clock = clock
         self._new_request_id = new_request_id
@@ -58,8 +57,9 @@ class HttpEdge:
         """Where the API is."""
         return self._server.url
 
-    def start(self) -> None:
-        """Begin to serve."""
+    def start(self, handler: Handler) -> None:
+        """Begin to serve; until now requests have waited."""
+        self._handler = handler
         self._server.start()
 
     def close(self) -> None:
@@ -71,6 +71,7 @@ class HttpEdge:
             return _gateway_error(401, "Unauthorized", (("www-authenticate", "Bearer"),))
         request_id = self._new_request_id()
         event = event_of(request, request_id, self._clock())
+        assert self._handler is not None
         with self._one_at_a_time:
             try:
                 answer = self._handler(event, LambdaContext("clawjob-dev-api", request_id))

@@ -7,6 +7,7 @@ than this one is refused, so that no web page can reach it by a name of its own.
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from socketserver import BaseServer, TCPServer, ThreadingMixIn
@@ -15,6 +16,8 @@ from typing import Final
 HOST: Final = "127.0.0.1"
 LARGEST_BODY: Final = 10 * 1024 * 1024
 """What API Gateway takes at most."""
+_PATIENCE_SECONDS: Final = 5.0
+"""For answers that are being made when the server closes."""
 _OWN_NAMES: Final = frozenset({"127.0.0.1", "localhost"})
 
 
@@ -144,10 +147,9 @@ class _Connection(BaseHTTPRequestHandler):
 
     def finish(self) -> None:
         """Close the connection's files; what could not be sent any more is no news."""
-        try:
-            super().finish()
-        except (ConnectionError, ValueError):
-            self.close_connection = True
+        for file in (self.wfile, self.rfile):
+            with suppress(OSError, ValueError):
+                file.close()
 
 
 class _Server(ThreadingMixIn, TCPServer):
@@ -160,7 +162,7 @@ class _Server(ThreadingMixIn, TCPServer):
         self.answer = answer
         self.report = report
         self.open: set[socket.socket] = set()
-        self.guard = threading.Lock()
+        self.guard = threading.Condition()
         super().__init__((HOST, port), _Connection)
 
     def process_request(self, request: socket.socket | tuple[bytes, socket.socket], client_address: object) -> None:
@@ -171,24 +173,23 @@ class _Server(ThreadingMixIn, TCPServer):
         super().process_request(request, client_address)
 
     def shutdown_request(self, request: socket.socket | tuple[bytes, socket.socket]) -> None:
-        """Forget a connection that has ended."""
+        """Close a connection, then forget it."""
         assert isinstance(request, socket.socket)
+        super().shutdown_request(request)
         with self.guard:
             self.open.discard(request)
-        super().shutdown_request(request)
+            self.guard.notify_all()
 
     def handle_error(self, request: object, client_address: object) -> None:
         """Nothing to say: a broken connection is the client's affair."""
 
     def close_connections(self) -> None:
-        """End every open connection at once."""
+        """End every open connection, and wait until those who serve them have noticed."""
         with self.guard:
-            connections = list(self.open)
-        for connection in connections:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
+            for connection in self.open:
+                with suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+            self.guard.wait_for(lambda: not self.open, _PATIENCE_SECONDS)
 
 
 def _silent(error: Exception) -> None:

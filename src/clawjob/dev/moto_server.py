@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import unquote
 
-from clawjob.dev.clock import REAL_CLOCK, MovedClock
+from clawjob.dev.clock import REAL_CLOCK
 from clawjob.dev.loopback import HOST, ClientGoneError, LoopbackServer, Request, Response
+from clawjob.settings import ClockSetting
 
 ACCOUNT: Final = "123456789012"
 REGION: Final = "eu-central-1"
@@ -53,9 +54,11 @@ class MotoMissingError(Exception):
         )
 
 
-def aws_environment(endpoint_url: str) -> dict[str, str]:
-    """Environment variables that send every AWS client of a process to the emulator, and none anywhere else."""
+def with_emulator(environment: Mapping[str, str], endpoint_url: str) -> dict[str, str]:
+    """Give a process's environment with every AWS client of it sent to the emulator, whatever the user has set."""
+    kept = {name: value for name, value in environment.items() if not name.startswith("AWS_")}
     return {
+        **kept,
         "AWS_ENDPOINT_URL": endpoint_url,
         "AWS_ACCESS_KEY_ID": "dev",
         "AWS_SECRET_ACCESS_KEY": "dev",
@@ -108,7 +111,7 @@ class _Waiter:
 class MotoServer:
     """moto on a port of this machine. `lock` keeps everybody else out while it is held."""
 
-    def __init__(self, moved: MovedClock = REAL_CLOCK, report: Callable[[Exception], None] | None = None) -> None:
+    def __init__(self, clock: ClockSetting = REAL_CLOCK, report: Callable[[Exception], None] | None = None) -> None:
         """Load moto and listen; serve from `start` on.
 
         Raises:
@@ -117,7 +120,7 @@ class MotoServer:
         self.lock = threading.Lock()
         self.changes = 0
         """Rises with each call that may have changed something."""
-        self._moved = moved
+        self._clock = clock
         self._applications = _load_applications()
         self._waiters: set[_Waiter] = set()
         self._waiters_guard = threading.Lock()
@@ -133,10 +136,14 @@ class MotoServer:
         """Begin to serve."""
         self._server.start()
 
-    def close(self) -> None:
-        """Stop serving; waiting polls end at once."""
+    def end_polls(self) -> None:
+        """Answer waiting polls at once, and every later one without a wait."""
         self._closing.set()
         self._wake(None)
+
+    def close(self) -> None:
+        """Stop serving; waiting polls end at once."""
+        self.end_polls()
         self._server.close()
 
     def _answer(self, request: Request) -> Response:
@@ -197,7 +204,7 @@ class MotoServer:
             ]
         if not instants:
             return float("inf")
-        return float(min(instants) - now) / 1000 / self._moved.speed + _AFTER
+        return float(min(instants) - now) / 1000 / self._clock.speed + _AFTER
 
     @contextmanager
     def _waiter(self, queue: str) -> Iterator[_Waiter]:

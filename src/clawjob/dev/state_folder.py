@@ -11,8 +11,8 @@ from clawjob.dev.private_file import lock_file, replace_private
 from clawjob.dev.snapshot import Snapshot
 from clawjob.domain.instants import to_text
 
-_TOKEN: Final = "token"
-_LOCK: Final = "lock"
+_TOKEN_FILE: Final = Path("token")
+_LOCK_FILE: Final = Path("lock")
 
 
 class StateInUseError(Exception):
@@ -46,7 +46,7 @@ class StateFolder:
         """
         self.folder = folder
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        descriptor = lock_file(folder / _LOCK)
+        descriptor = lock_file(folder / _LOCK_FILE)
         if descriptor is None:
             raise StateInUseError(folder)
         self._descriptor = descriptor
@@ -54,7 +54,7 @@ class StateFolder:
 
     def token(self, make: Callable[[], str]) -> str:
         """Give the token that was kept, or keep a new one."""
-        path = self.folder / _TOKEN
+        path = self.folder / _TOKEN_FILE
         kept = path.read_text().strip() if path.exists() else ""
         if not kept:
             kept = make()
@@ -84,5 +84,5 @@ class StateFolder:
 
     def close(self) -> None:
         """Give the folder back."""
-        (self.folder / _LOCK).unlink(missing_ok=True)
+        (self.folder / _LOCK_FILE).unlink(missing_ok=True)
         os.close(self._descriptor)

@@ -1,6 +1,5 @@
 """The workers of the one-machine mode: started, their lines read, started anew when they die, ended for good."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -34,7 +33,8 @@ class Workers:
     """
 
     count: int
-    environment: Mapping[str, str]
+    environment_of: Callable[[str], Mapping[str, str]]
+    """The whole environment of a worker, by its name."""
     on_line: OnLine
     """Told each line that a worker writes, with the worker's name."""
     on_end: OnEnd
@@ -109,7 +109,7 @@ class Workers:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
-            env={**os.environ, **self.environment, "CLAWJOB_WORKER_NAME": name},
+            env=self.environment_of(name),
         )
 
     def _follow(self, name: str, process: subprocess.Popen[bytes]) -> int:
