@@ -5,6 +5,7 @@ the run is left then, its working folder is gone, no descriptor stays open; the 
 read; a wall clock that is set meanwhile changes neither the timeout nor the duration.
 """
 
+import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -76,7 +77,7 @@ class Supervisor:
 
         Args:
             root: the folder for working folders and logs.
-            worker: the worker's name; live workers on one root have different ones.
+            worker: the worker's name, for its folder.
             clock: gives the instants that are reported.
             shipper: takes the output; None keeps it on disk only.
             settings: how children are treated.
@@ -93,13 +94,14 @@ class Supervisor:
             changes_user=self.settings.changes_user,
             group_use=self.settings.group_use,
             group_parent=self.settings.group_parent,
+            folder=str(self.folders.folder),
         )
 
     def start(self) -> None:
         """Make the worker's folder and start the head warden.
 
         Raises:
-            OSError: the folder is held by another live worker of this name, or cannot be made.
+            OSError: the folder cannot be made, or the head warden cannot be started.
         """
         self.folders.open()
         try:
@@ -234,9 +236,15 @@ class _Attempt:
                 memory_limit=spec.resources.memory_bytes,
                 monotonic=self._by.monotonic,
             )
-            try:
-                with self._pipes.opened() as write_ends:
+            with self._pipes.opened() as write_ends:
+                try:
                     watch.link.start(order, write_ends)
+                except WardenLostError:
+                    # It was killed while it had nothing to do: nothing was started.
+                    self._by.wardens.replace(spec.slot)
+                    watch.link = self._by.wardens.of(spec.slot)
+                    watch.link.start(order, write_ends)
+            try:
                 watch.until_gone(wake)
             except WardenLostError:
                 self._lose_warden(watch)
@@ -247,7 +255,9 @@ class _Attempt:
 
     def _lose_warden(self, watch: Watch) -> None:
         """Its processes are ended by the head warden; what the child did until then is told as it is."""
-        self._by.wardens.replace(self._spec.slot)
+        with contextlib.suppress(WardenLostError):
+            # Without a new one now, the slot gets one at its next run.
+            self._by.wardens.replace(self._spec.slot)
         ending = watch.ending
         ending.at = ending.at or self._by.monotonic()
         if ending.cause is None and ending.status is None:

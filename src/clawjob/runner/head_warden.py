@@ -14,11 +14,15 @@ import sys
 import time
 
 from clawjob.runner import cgroup, prctl, tree
+from clawjob.runner.removal import remove_folder
 from clawjob.runner.spawn import Badness
 from clawjob.runner.warden import Wakeups, Warden
-from clawjob.runner.wire import STUCK_AFTER
 
 _REQUEST_BYTES = 64
+_ANSWER_WITHIN = 5.0
+"""Seconds that the worker is kept waiting for the end of leftovers; they are ended all the same after that."""
+_FIRST_PAUSE = 0.005
+_LONGEST_PAUSE = 1.0
 
 
 class HeadWarden:
@@ -30,21 +34,31 @@ class HeadWarden:
         self._wakeups = Wakeups()
         self._wardens: set[int] = set()
         self._worker_is_gone = False
+        self._look_at: float | None = None
+        """When to look for leftovers again; None when there are none."""
+        self._pause = _FIRST_PAUSE
 
     def serve(self) -> None:
         """Work until the worker is gone and every warden with it."""
         poll = select.poll()
         poll.register(self._control, select.POLLIN)
         poll.register(self._wakeups.read_end, select.POLLIN)
-        while not self._worker_is_gone or self._wardens:
-            for descriptor, _ in poll.poll():
+        while not self._worker_is_gone or self._wardens or self._look_at is not None:
+            for descriptor, _ in poll.poll(self._pause_ms()):
                 if descriptor == self._wakeups.read_end:
                     self._wakeups.drain()
                     if self._reap():
-                        self._end_leftovers()
+                        self._begin_to_end_leftovers()
                 elif not self._hear():
                     self._worker_is_gone = True
                     poll.unregister(self._control)
+            if self._look_at is not None and time.monotonic() >= self._look_at:
+                self._end_leftovers()
+
+    def _pause_ms(self) -> float | None:
+        if self._look_at is None:
+            return None
+        return max(0.0, self._look_at - time.monotonic()) * 1000 + 1
 
     def _hear(self) -> bool:
         try:
@@ -72,7 +86,12 @@ class HeadWarden:
             os.kill(warden, signal.SIGKILL)
             os.waitpid(warden, 0)
             self._wardens.discard(warden)
-            self._end_leftovers()
+            self._begin_to_end_leftovers()
+            until = time.monotonic() + _ANSWER_WITHIN
+            while self._look_at is not None and time.monotonic() < until:
+                time.sleep(max(0.0, self._look_at - time.monotonic()))
+                self._reap()
+                self._end_leftovers()
 
     def _fork(self, link: int) -> int:
         # A process that may not be read may not open its own files in /proc either, which the warden must once.
@@ -115,33 +134,31 @@ class HeadWarden:
                 self._wardens.discard(pid)
                 killed = killed or status != 0
 
+    def _begin_to_end_leftovers(self) -> None:
+        self._look_at = time.monotonic()
+        self._pause = _FIRST_PAUSE
+
     def _end_leftovers(self) -> None:
         """Kill what killed wardens left: all that is below this process but not below a warden."""
-        deadline = time.monotonic() + STUCK_AFTER
-        pause = 0.005
-        while time.monotonic() < deadline:
-            table = tree.processes()
-            left = [
-                process
-                for process in table.values()
-                if process.parent == os.getpid() and process.pid not in self._wardens
-            ]
-            if not left:
-                return
-            for process in left:
-                for below in (process, *tree.below(process.pid, table)):
-                    tree.send_signal(below, signal.SIGKILL)
-            time.sleep(pause)
-            pause = min(pause * 2, 0.5)
-            if self._reap():
-                deadline = time.monotonic() + STUCK_AFTER
+        table = tree.processes()
+        left = [
+            process for process in table.values() if process.parent == os.getpid() and process.pid not in self._wardens
+        ]
+        if not left:
+            self._look_at = None
+            return
+        for process in left:
+            for each in (process, *tree.below(process.pid, table)):
+                tree.send_signal(each, signal.SIGKILL)
+        self._look_at = time.monotonic() + self._pause
+        self._pause = min(self._pause * 2, _LONGEST_PAUSE)
 
 
 def main() -> None:
     """Serve the worker that started this process; the arguments are written by `wardens.py`."""
     control = socket.socket(fileno=int(sys.argv[1]))
-    group = sys.argv[2]
-    changes_user = sys.argv[3] == "1"
+    changes_user = sys.argv[2] == "1"
+    group, folder = sys.argv[3:5]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         # The worker decides when children end; a Ctrl-C for the whole terminal must not reach wardens.
         signal.signal(number, signal.SIG_IGN)
@@ -150,3 +167,6 @@ def main() -> None:
     HeadWarden(control, changes_user=changes_user).serve()
     if group:
         cgroup.remove(group)
+    if folder:
+        # What the worker did not remove: it died.
+        remove_folder(folder)

@@ -126,9 +126,9 @@ def _memory_hint(facts: Facts, rules: Rules) -> str:
 def _join(detail: str, facts: Facts) -> str:
     parts = [detail, facts.result_problem]
     if facts.stuck:
-        parts.append(f"{facts.stuck} processes could not be ended")
+        parts.append(f"processes that could not be ended: {facts.stuck}")
     elif facts.left_behind:
-        parts.append(f"{facts.left_behind} processes were left behind and ended")
+        parts.append(f"processes left behind and ended: {facts.left_behind}")
     return "; ".join(part for part in parts if part)[:MAX_DETAIL]
 
 

@@ -17,6 +17,8 @@ WORST_BADNESS = b"1000"
 """The out-of-memory killer takes a child before anything else on the machine."""
 _CAUGHT = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _DATA_FACTOR = 2
+MOST_PROCESSES = 4096
+"""Processes and threads of a slot's own user; without a user of its own the worker would be counted too."""
 
 
 class CannotStartError(Exception):
@@ -104,6 +106,8 @@ def _spawn_as(order: Order, descriptors: list[int]) -> int:
 
 def _limit(pid: int, order: Order) -> None:
     limits = []
+    if order.uid != NONE:
+        limits.append((resource.RLIMIT_NPROC, MOST_PROCESSES, MOST_PROCESSES))
     if order.open_files != NONE:
         limits.append((resource.RLIMIT_NOFILE, order.open_files, order.open_files))
     if order.cpu_seconds != NONE:

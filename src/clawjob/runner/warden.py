@@ -14,9 +14,8 @@ import signal
 import socket
 import time
 
-from clawjob.runner import tree
-from clawjob.runner.cgroup import RunGroup, own_group
 from clawjob.runner.removal import remove_folder
+from clawjob.runner.run_tree import RunTree
 from clawjob.runner.spawn import Badness, CannotStartError, spawn
 from clawjob.runner.wire import (
     END,
@@ -31,8 +30,6 @@ from clawjob.runner.wire import (
 )
 
 _WATCH_EVERY = 1.0
-_FIRST_PAUSE = 0.01
-_LONGEST_PAUSE = 1.0
 
 
 class Wakeups:
@@ -61,70 +58,6 @@ def _ignore(_number: int, _frame: object) -> None:
     """A handler must be there for the wake-up descriptor to be written."""
 
 
-class _Tree:
-    """One run: its child, and all that is below the warden while the run lasts."""
-
-    def __init__(self, order: Order) -> None:
-        self.order = order
-        self.child = 0
-        self.status: int | None = None
-        self.peak_kib = 0
-        self.cpu_seconds = 0.0
-        self.asked = False
-        """Whether an end was asked for before the child had ended by itself."""
-        self.over = 0
-        """Bytes of memory held when that was found over the job's limit."""
-        self.told = False
-        self.kill_at: float | None = None
-        self.killed_since: float | None = None
-        self.pause = _FIRST_PAUSE
-        self.left_behind = 0
-        self.watch_at: float | None = None
-        self.group = RunGroup(os.fsdecode(order.cgroup), own_group() if order.cgroup else "")
-
-    def signal_all(self, number: int) -> int:
-        """Signal every process below this one; returns how many there were."""
-        found = [process for process in tree.below(os.getpid(), tree.processes()) if process.state not in "ZX"]
-        sent = sum(tree.send_signal(process, number) for process in found)
-        if number == signal.SIGTERM:
-            for process in found:
-                if process.state in "Tt":
-                    tree.send_signal(process, signal.SIGCONT)
-        return sent
-
-    def kill(self, now: float) -> None:
-        """Kill every process below this one, and plan to look again for those that were made meanwhile."""
-        self.group.kill()
-        self.signal_all(signal.SIGKILL)
-        if self.killed_since is None:
-            self.killed_since = now
-        elif self.order.uid != NONE:
-            _kill_user(self.order.uid)
-        self.kill_at = now + self.pause
-        self.pause = min(self.pause * 2, _LONGEST_PAUSE)
-
-    def memory(self) -> int:
-        """Return the memory that the tree holds, precisely only when it may be over the limit."""
-        found = tree.below(os.getpid(), tree.processes())
-        held = tree.private_memory(found)
-        if held <= self.order.memory_bytes:
-            return held
-        precise = tree.proportional_memory(found)
-        return held if precise is None else precise
-
-
-def _kill_user(uid: int) -> None:
-    """Kill all processes of a user in one step, which no tree that grows faster than we list it survives."""
-    os.setresuid(uid, uid, 0)
-    try:
-        os.kill(-1, signal.SIGKILL)
-    except OSError:
-        # None was left.
-        return
-    finally:
-        os.setresuid(0, 0, 0)
-
-
 class Warden:
     """Takes orders for one slot, one after the other, until its worker is gone."""
 
@@ -132,7 +65,7 @@ class Warden:
         self._link = link
         self._badness = badness
         self._wakeups = Wakeups()
-        self._tree: _Tree | None = None
+        self._tree: RunTree | None = None
         self._folder = ""
         self._worker_is_gone = False
 
@@ -186,7 +119,7 @@ class Warden:
             return
 
     def _begin(self, order: Order, descriptors: list[int]) -> None:
-        run = _Tree(order)
+        run = RunTree(order)
         self._folder = os.fsdecode(order.folder)
         if order.cgroup:
             run.group.make(order.memory_bytes)
@@ -221,9 +154,9 @@ class Warden:
             run.kill_at = now + grace
             run.signal_all(signal.SIGTERM)
 
-    def _look_after(self, run: _Tree) -> None:
+    def _look_after(self, run: RunTree) -> None:
         if self._reap(run):
-            self._finish(run, 0)
+            self._finish(run)
             return
         now = time.monotonic()
         if run.status is not None and not run.told:
@@ -231,14 +164,14 @@ class Warden:
             self._end_leftovers(run, now)
         if run.watch_at is not None and now >= run.watch_at:
             self._watch(run, now)
-        if run.kill_at is None or now < run.kill_at:
-            return
-        if run.killed_since is not None and now - run.killed_since > STUCK_AFTER:
-            self._finish(run, len(tree.below(os.getpid(), tree.processes())))
-        else:
+        if run.kill_at is not None and now >= run.kill_at:
             run.kill(now)
+            if run.killed_since is not None and now - run.killed_since > STUCK_AFTER and not run.given_up:
+                # The worker goes on without this warden, which stays to end what is left.
+                run.given_up = True
+                self._report(run, run.count())
 
-    def _reap(self, run: _Tree) -> bool:
+    def _reap(self, run: RunTree) -> bool:
         """Take the ends of children and of adopted orphans; True when no process is left below this one."""
         while True:
             try:
@@ -252,13 +185,13 @@ class Warden:
                 run.peak_kib = usage.ru_maxrss
                 run.cpu_seconds = usage.ru_utime + usage.ru_stime
 
-    def _end_leftovers(self, run: _Tree, now: float) -> None:
+    def _end_leftovers(self, run: RunTree, now: float) -> None:
         if run.killed_since is None:
             run.left_behind = run.signal_all(signal.SIGTERM)
             latest = now + LEFTOVER_GRACE
             run.kill_at = latest if run.kill_at is None else min(run.kill_at, latest)
 
-    def _watch(self, run: _Tree, now: float) -> None:
+    def _watch(self, run: RunTree, now: float) -> None:
         run.watch_at = now + _WATCH_EVERY
         held = run.memory()
         if held > run.order.memory_bytes and run.killed_since is None:
@@ -266,17 +199,21 @@ class Warden:
             run.watch_at = None
             run.kill_at = now
 
-    def _tell(self, run: _Tree, then: str = "") -> None:
+    def _tell(self, run: RunTree, then: str = "") -> None:
         run.told = True
         kills = run.group.memory_kills()
         status = f"{run.status} {int(run.asked)} {run.over} {kills} {run.peak_kib} {run.cpu_seconds:.3f}"
         self._say(f"ended {status}{then}")
 
-    def _finish(self, run: _Tree, stuck: int) -> None:
+    def _finish(self, run: RunTree) -> None:
+        if not run.given_up:
+            self._report(run, 0)
+        run.group.remove()
+        self._tree = None
+
+    def _report(self, run: RunTree, stuck: int) -> None:
         gone = f"gone {run.left_behind} {stuck}"
         if run.told or run.status is None:
             self._say(gone)
         else:
             self._tell(run, f"\n{gone}")
-        run.group.remove()
-        self._tree = None

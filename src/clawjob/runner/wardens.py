@@ -25,6 +25,10 @@ class WardenLostError(Exception):
     """A warden was killed, or does not answer."""
 
 
+class _HeadLostError(WardenLostError):
+    """The head warden was killed, or does not answer."""
+
+
 class WardenLink:
     """One warden, spoken to by one slot."""
 
@@ -87,13 +91,28 @@ class Wardens:
     """All wardens of one worker, one for each slot that was used."""
 
     def __init__(
-        self, *, changes_user: bool = False, group_use: GroupUse = GroupUse.NEVER, group_parent: str = ""
+        self,
+        *,
+        folder: str = "",
+        changes_user: bool = False,
+        group_use: GroupUse = GroupUse.NEVER,
+        group_parent: str = "",
     ) -> None:
+        """Prepare; nothing is started.
+
+        Args:
+            folder: the worker's folder, which the head warden removes when the worker has died.
+            changes_user: whether children get a uid of their own.
+            group_use: which runs get a control group of their own.
+            group_parent: where those are made; empty takes the worker's own group.
+        """
+        self._folder = folder
         self._changes_user = changes_user
         self._group_use = group_use
         self._group_parent = group_parent
         self._lock = threading.Lock()
         self._head: subprocess.Popen[bytes] | None = None
+        self._parted: list[subprocess.Popen[bytes]] = []
         self._control: socket.socket | None = None
         self._links: dict[int, WardenLink] = {}
         self._group = ""
@@ -104,9 +123,9 @@ class Wardens:
             self._start()
 
     def _start(self) -> None:
-        if self._head is not None and self._head.poll() is None and self._control is not None:
+        if self._head is not None and self._head.poll() is None:
             return
-        self._drop_head(0.0)
+        self._part()
         self._make_group()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.settimeout(_PATIENCE)
@@ -116,7 +135,7 @@ class Wardens:
                 [
                     sys.executable,
                     *("-I", "-S", "-c", _START, str(source)),
-                    *(str(theirs.fileno()), self._group, str(int(self._changes_user))),
+                    *(str(theirs.fileno()), str(int(self._changes_user)), self._group, self._folder),
                 ],
                 # Some builds of Python do not find their library without it; children get nothing of this.
                 env={name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
@@ -191,38 +210,52 @@ class Wardens:
             for link in self._links.values():
                 link.close()
             self._links.clear()
-            self._drop_head(_PATIENCE)
+            self._part()
+            for head in self._parted:
+                try:
+                    # It may still be ending what others left.
+                    head.wait(_PATIENCE)
+                except subprocess.TimeoutExpired:
+                    head.kill()
+                    head.wait()
+            self._parted.clear()
 
     def _make(self, replaced: int) -> WardenLink:
+        try:
+            return self._ask(replaced)
+        except _HeadLostError:
+            # Killed just now; what it was asked to replace is no concern of the next one.
+            return self._ask(0)
+
+    def _ask(self, replaced: int) -> WardenLink:
         self._start()
         if self._control is None or self._head is None:
-            raise WardenLostError("the head warden is not there")
+            raise _HeadLostError("it is not there")
         ours, theirs = socket.socketpair()
         # A live warden always takes an order; the bound is for one that was stopped.
         ours.settimeout(_PATIENCE)
-        with theirs:
-            try:
-                socket.send_fds(self._control, [b"%d" % replaced], [theirs.fileno()])
-                pid = int(self._control.recv(64) or b"0")
-            except OSError as error:
-                ours.close()
-                self._drop_head(0.0)
-                raise WardenLostError(f"the head warden does not answer: {error}") from None
-        if pid <= 0:
-            ours.close()
-            raise WardenLostError(os.strerror(-pid) if pid else "the head warden was killed")
-        return WardenLink(pid, self._head.pid, ours)
-
-    def _drop_head(self, patience: float) -> None:
-        """Part with the head warden; it may still be ending what others left, so it gets some time."""
-        control, self._control = self._control, None
-        if control is not None:
-            control.close()
-        head, self._head = self._head, None
-        if head is None:
-            return
         try:
-            head.wait(patience)
-        except subprocess.TimeoutExpired:
-            head.kill()
-            head.wait()
+            with theirs:
+                socket.send_fds(self._control, [b"%d" % replaced], [theirs.fileno()])
+                answer = self._control.recv(64)
+        except OSError as error:
+            ours.close()
+            self._part()
+            raise _HeadLostError(f"the head warden does not answer: {error}") from None
+        pid = int(answer or b"0")
+        if pid > 0:
+            return WardenLink(pid, self._head.pid, ours)
+        ours.close()
+        if pid == 0:
+            self._part()
+            raise _HeadLostError("the head warden was killed")
+        raise WardenLostError(os.strerror(-pid))
+
+    def _part(self) -> None:
+        """Part with the head warden, if there is one: it ends by itself when its wardens have."""
+        if self._control is not None:
+            self._control.close()
+        if self._head is not None:
+            self._parted.append(self._head)
+        self._control = self._head = None
+        self._parted = [head for head in self._parted if head.poll() is None]

@@ -21,8 +21,8 @@ _READ_BYTES: Final = 1 << 16
 _LAST_READS: Final = 64
 """Reads of a stream when the tree is gone: more than a pipe holds. Who else got hold of the pipe cannot hold us."""
 _LONGEST_PAUSE: Final = 3600.0
-_KILLING: Final = LEFTOVER_GRACE + STUCK_AFTER + 5.0
-"""Seconds after the grace when the warden must have said that all is over."""
+_KILLING: Final = LEFTOVER_GRACE + STUCK_AFTER + 20.0
+"""Seconds after the grace when the warden must have said that all is over, on however busy a machine."""
 _CAUSES: Final = {
     StopKind.INTERRUPT: Cause.INTERRUPTED,
     StopKind.CANCEL: Cause.CANCELLED,

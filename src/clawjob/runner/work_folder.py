@@ -1,7 +1,7 @@
 """Working folders of runs: made for one attempt, given to the slot's user, removed with all that is in them.
 
-Each worker has a folder of its own under the root, held by a lock. What a worker left that was killed together with its
-wardens is removed by the next worker that starts on the same root.
+Each worker process has a folder of its own under the root, held by a lock. What a killed worker leaves is removed by
+its head warden, and where that was killed too, by the next worker that starts on the same root.
 """
 
 import contextlib
@@ -29,30 +29,32 @@ class WorkFolders:
 
     def __init__(self, root: Path, worker: str) -> None:
         self._root = root / "work"
-        self._folder = self._root / safe_name(worker)
-        self._lock_path = self._root / f"{safe_name(worker)}.lock"
+        # With the process id: the head warden of a dead worker must not take the folder of its successor.
+        name = f"{safe_name(worker)}.{os.getpid()}"
+        self.folder = self._root / name
+        self._lock_path = self._root / f"{name}.lock"
         self._lock: int | None = None
 
     def open(self) -> None:
         """Make the worker's folder, lock it, and remove what dead workers left.
 
         Raises:
-            OSError: the folder cannot be made, or another live worker of this name holds it.
+            OSError: the folder cannot be made, or is in use.
         """
         # Children of another user must pass through, but need not list what is there.
         self._root.mkdir(mode=0o711, parents=True, exist_ok=True)
         self._lock = _lock(self._lock_path)
         self._sweep()
-        problem = remove_folder(str(self._folder))
+        problem = remove_folder(str(self.folder))
         if problem:
             _log.warning("left by an earlier worker and not removed: %s", problem)
-        self._folder.mkdir(mode=0o711, exist_ok=True)
+        self.folder.mkdir(mode=0o711, exist_ok=True)
 
     def close(self) -> None:
         """Remove the worker's folder and let go of the lock."""
         if self._lock is None:
             return
-        problem = remove_folder(str(self._folder))
+        problem = remove_folder(str(self.folder))
         if problem:
             _log.warning("working folder not removed: %s", problem)
         self._lock_path.unlink(missing_ok=True)
@@ -65,7 +67,7 @@ class WorkFolders:
         Raises:
             OSError: it cannot be made.
         """
-        folder = self._folder / safe_name(name)
+        folder = self.folder / safe_name(name)
         try:
             folder.mkdir(mode=0o700)
         except FileExistsError:
@@ -94,7 +96,7 @@ class WorkFolders:
                 lock = _lock(path)
             except OSError:
                 continue
-            problem = remove_folder(str(path.with_suffix("")))
+            problem = remove_folder(str(path.with_name(path.name.removesuffix(".lock"))))
             if problem:
                 _log.warning("left by a dead worker and not removed: %s", problem)
             else:

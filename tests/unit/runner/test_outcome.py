@@ -126,7 +126,7 @@ def test_the_processor_time_limit_is_named() -> None:
 def test_what_else_is_odd_stands_in_the_detail_and_the_detail_is_bounded() -> None:
     facts = exited(0, left_behind=2, result_problem="the result file was not taken: it is empty")
     assert judge(facts, Rules()).detail == (
-        "the result file was not taken: it is empty; 2 processes were left behind and ended"
+        "the result file was not taken: it is empty; processes left behind and ended: 2"
     )
-    assert judge(exited(0, stuck=1, left_behind=1), Rules()).detail == "1 processes could not be ended"
+    assert judge(exited(0, stuck=1, left_behind=1), Rules()).detail == "processes that could not be ended: 1"
     assert len(judge(exited(0, result_problem="x" * 5000), Rules()).detail) == 300

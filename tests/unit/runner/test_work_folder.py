@@ -44,7 +44,7 @@ def test_an_attempt_gets_an_empty_folder_of_its_own(tmp_path: Path) -> None:
     assert list((tmp_path / "work").iterdir()) == []
 
 
-def test_two_live_workers_cannot_have_one_name(tmp_path: Path) -> None:
+def test_a_folder_in_use_is_not_taken(tmp_path: Path) -> None:
     first, second = WorkFolders(tmp_path, "worker"), WorkFolders(tmp_path, "worker")
     first.open()
     with pytest.raises(OSError, match="temporarily unavailable"):
@@ -61,12 +61,11 @@ def test_what_a_dead_worker_left_is_removed_and_a_live_ones_is_kept(tmp_path: Pa
         "(folders.make('run.1', None) / 'file').write_text(''); os._exit(9)"
     )
     subprocess.run([sys.executable, "-c", script, str(tmp_path)], check=False)
-    assert (tmp_path / "work/dead/run.1/file").exists()
+    assert len(list((tmp_path / "work").glob("dead.*/run.1/file"))) == 1
     live = WorkFolders(tmp_path, "live")
     live.open()
     kept = live.make("run.2", None)
-    assert not (tmp_path / "work/dead").exists()
-    assert not (tmp_path / "work/dead.lock").exists()
+    assert not list((tmp_path / "work").glob("dead*"))
     third = WorkFolders(tmp_path, "third")
     third.open()
     assert kept.exists()
@@ -74,11 +73,11 @@ def test_what_a_dead_worker_left_is_removed_and_a_live_ones_is_kept(tmp_path: Pa
     live.close()
 
 
-def test_a_worker_that_takes_its_dead_self_s_name_finds_an_empty_folder(tmp_path: Path) -> None:
-    (tmp_path / "work/worker/run.1/deep").mkdir(parents=True)
+def test_a_worker_with_the_process_id_of_a_dead_one_finds_an_empty_folder(tmp_path: Path) -> None:
     folders = WorkFolders(tmp_path, "worker")
+    (folders.folder / "run.1/deep").mkdir(parents=True)
     folders.open()
-    assert list((tmp_path / "work/worker").iterdir()) == []
+    assert list(folders.folder.iterdir()) == []
     folders.close()
 
 
