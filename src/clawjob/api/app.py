@@ -74,13 +74,10 @@ class Api:
 
     def answer(self, event: Mapping[str, Any]) -> Answered:
         """Answer an event; never raises for what a client sent."""
-        path = str(event.get("rawPath") or "/")
-        if not path.isprintable():
-            # The resolver's patterns would take a line end for the end of the path.
-            event = {**event, "rawPath": ascii(path)[1:-1]}
+        seen = _plain(event)
         with self._one_at_a_time:
             self._current = current = _Current()
-            response = self._resolver.resolve(event, None)  # type: ignore[arg-type]  # no route asks for Lambda's context
+            response = self._resolver.resolve(seen, None)  # type: ignore[arg-type]  # no route asks for Lambda's context
         return Answered(response, current.route)
 
     def _called(self, route: Route) -> Callable[..., Response[str]]:
@@ -95,6 +92,9 @@ class Api:
         allowed = {route.method for route in self._routes if route.takes(request.path)}
         if not allowed:
             raise _no_such_route(request.path)
+        if request.method in allowed | {"HEAD"}:
+            # The address is right but for characters that no name and no id has.
+            raise RefusedError(problems.NOT_FOUND, f"There is nothing at {ascii(request.path[:200])[1:-1]}.")
         if request.method == "OPTIONS":
             return self._written(Answer(204, None, {"Allow": _allow(allowed)}))
         detail = f"{request.path[:200]} takes {_allow(allowed)}."
@@ -148,6 +148,19 @@ def _routes(jobs: JobRoutes, runs: RunRoutes, clock: Clock) -> tuple[Route, ...]
         ("POST", "/runs/<run_id>/cancel", runs.cancel),
     )
     return tuple(Route(method, BASE + rule, call) for method, rule, call in table)
+
+
+def _plain(event: Mapping[str, Any]) -> dict[str, Any]:
+    """The event with a path that begins behind the stage, and that the resolver's patterns cannot misread."""
+    context = event["requestContext"]
+    path = str(event.get("rawPath") or "/")
+    prefix = f"/{context.get('stage')}"
+    if path == prefix or path.startswith(f"{prefix}/"):
+        path = path[len(prefix) :] or "/"
+    if not path.isprintable():
+        # A pattern would take a line end for the end of the path.
+        path = ascii(path)[1:-1]
+    return {**event, "rawPath": path, "requestContext": {**context, "stage": "$default"}}
 
 
 def _no_such_route(path: str) -> RefusedError:

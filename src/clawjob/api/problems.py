@@ -108,7 +108,7 @@ def document(error: RefusedError, request_id: str) -> dict[str, Any]:
 def _summary(problems: Iterable[Problem]) -> str:
     first, *others = problems
     more = f" And {len(others)} more." if others else ""
-    return f"{_sentence(str(first))}{more}"
+    return f"{first}{more}"
 
 
 def _sentence(text: str) -> str:

@@ -43,7 +43,7 @@ class Request:
         token = (context.get("authorizer") or {}).get("lambda") or {}
         return cls(
             method=str(context["http"]["method"]).upper(),
-            path=_path(event, str(context.get("stage") or "")),
+            path=str(event["rawPath"]),
             query=event.get("queryStringParameters") or {},
             headers={str(name).lower(): str(value) for name, value in (event.get("headers") or {}).items()},
             body=event.get("body") or "",
@@ -171,13 +171,6 @@ def any_text() -> "Parameter[str | None]":
 
 
 _KINDS: Final[Mapping[type, str]] = {str: "a text", dict: 'an object, such as {"name": "value"}'}
-
-
-def _path(event: Mapping[str, Any], stage: str) -> str:
-    path = str(event.get("rawPath") or "/")
-    prefix = f"/{stage}"
-    named = stage not in ("", "$default") and (path == prefix or path.startswith(f"{prefix}/"))
-    return path[len(prefix) :] or "/" if named else path
 
 
 def _known(known: Mapping[str, object]) -> str:

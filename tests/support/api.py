@@ -1,0 +1,92 @@
+"""Speaks to the API as the gateway does: events of payload format 2.0 in, answers out."""
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, unquote
+
+BASE = "/api/v1"
+
+
+class Answers(Protocol):
+    """`clawjob.api.app.Api.answer`, or something with an answer's `response`."""
+
+    def __call__(self, event: Mapping[str, Any]) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Reply:
+    """An answer taken apart."""
+
+    status: int
+    headers: dict[str, str]
+    text: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.text)
+
+    @property
+    def fields(self) -> list[str]:
+        """The fields that a problem names."""
+        return [problem["field"] for problem in self.json["problems"]]
+
+
+@dataclass(frozen=True)
+class Client:
+    """Sends requests; paths begin after `/api/v1`."""
+
+    answer: Answers
+
+    def __call__(
+        self,
+        method: str,
+        target: str,
+        body: object = None,
+        headers: Mapping[str, str] | None = None,
+        *,
+        base: str = BASE,
+        stage: str = "$default",
+    ) -> Reply:
+        event = event_of(method, base + target, body, headers, stage)
+        response = self.answer(event).response
+        assert set(response) == {"statusCode", "headers", "body", "isBase64Encoded", "cookies"}
+        assert not response["isBase64Encoded"]
+        found = {name.lower(): value for name, value in response["headers"].items()}
+        return Reply(response["statusCode"], found, response["body"])
+
+
+def event_of(
+    method: str, target: str, body: object = None, headers: Mapping[str, str] | None = None, stage: str = "$default"
+) -> dict[str, Any]:
+    """Write a request as the gateway gives it; bytes come base64-encoded, text as it is, else JSON."""
+    path, _, query = target.partition("?")
+    event: dict[str, Any] = {
+        "version": "2.0",
+        "routeKey": "$default",
+        "rawPath": unquote(path),
+        "rawQueryString": query,
+        "headers": {"content-type": "application/json", **{n.lower(): v for n, v in (headers or {}).items()}},
+        "requestContext": {
+            "authorizer": {"lambda": {"role": "admin", "token_id": "anna"}},
+            "http": {"method": method, "path": unquote(path), "protocol": "HTTP/1.1", "sourceIp": "127.0.0.1"},
+            "requestId": "request-1",
+            "stage": stage,
+        },
+        "isBase64Encoded": isinstance(body, bytes),
+    }
+    parameters = dict(parse_qsl(query, keep_blank_values=True))
+    if parameters:
+        event["queryStringParameters"] = parameters
+    if isinstance(body, bytes):
+        event["body"] = base64.b64encode(body).decode()
+    elif body is not None:
+        event["body"] = body if isinstance(body, str) else json.dumps(body)
+    return event
+
+
+def job(name: str = "news", **changes: Any) -> dict[str, Any]:
+    """A small job document."""
+    return {"name": name, "command": "/bin/true", **changes}
