@@ -1,0 +1,105 @@
+"""The scheduler's handler: one tick for each event, told to logs and metrics."""
+
+import logging
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from clawjob.aws.authority import ClockGuard
+from clawjob.aws.clients import make_session_clients
+from clawjob.domain.job import parse_document
+from clawjob.handlers.measures import Measure
+from clawjob.handlers.scheduler import SchedulerHandler
+from clawjob.operations.apply_job import create_job
+from clawjob.services import Services
+from clawjob.settings import SchedulerSettings
+from support.api import job
+from support.clock import ManualClock
+from support.lambda_context import LambdaContext
+from support.service import Service
+
+EVENT: dict[str, Any] = {"source": "aws.events", "detail-type": "Scheduled Event", "time": "2024-03-09T11:58:00Z"}
+
+
+class Published(list[Measure]):
+    def __call__(self, measures: Any) -> None:
+        self.extend(measures)
+
+    def of(self, name: str) -> list[float]:
+        return [measure.value for measure in self if measure.name == name]
+
+
+@pytest.fixture
+def published() -> Published:
+    return Published()
+
+
+@pytest.fixture
+def handler(service: Service, clock: ManualClock, published: Published) -> SchedulerHandler:
+    settings = SchedulerSettings(table="clawjob-test", run_queues=service.urls.run)
+    guard = ClockGuard(clock)
+    guard.watch(service.dynamodb)
+    return SchedulerHandler(settings, Services(service.context, make_session_clients(), guard), published)
+
+
+def add_job(service: Service, name: str, **changes: Any) -> None:
+    create_job(service.context, parse_document(job(name, **changes), service.context.clock(), ["default"]))
+
+
+def test_a_tick_dispatches_what_is_due_and_says_so(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published
+) -> None:
+    add_job(service, "news", schedule={"every": "10m", "offset": "5m"})
+    clock.advance(timedelta(minutes=5))
+    summary = handler(EVENT, LambdaContext())
+    assert summary["dispatched"] == 1
+    assert summary["finished"] is True
+    assert published.of("Dispatched") == [1]
+    assert published.of("Lateness") == [0]
+    assert published.of("Unfinished") == [0]
+    assert published.of("TickDuration")[0] >= 0
+    assert len(published.of("ClockOffset")) == 1
+
+
+def test_the_same_event_twice_or_of_any_form_does_no_harm(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published
+) -> None:
+    """SCH-08."""
+    add_job(service, "news", schedule={"every": "10m", "offset": "5m"})
+    clock.advance(timedelta(minutes=5))
+    for event in (EVENT, EVENT, {}, {"time": "nonsense"}):
+        handler(event, LambdaContext())
+    assert sum(published.of("Dispatched")) == 1
+    assert len(service.receive()) == 0
+    clock.advance(timedelta(minutes=2))
+    assert len(service.receive()) == 1
+
+
+def test_a_tick_without_time_left_says_that_it_is_unfinished(handler: SchedulerHandler, published: Published) -> None:
+    assert handler(EVENT, LambdaContext(milliseconds=0))["finished"] is False
+    assert published.of("Unfinished") == [1]
+
+
+def test_poison_jobs_are_counted_and_the_others_run(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published, caplog: Any
+) -> None:
+    """CRON-21."""
+    for name in ("one", "poison", "two"):
+        add_job(service, name, schedule={"every": "10m", "offset": "5m"})
+    poison = service.context.jobs.get("poison")
+    service.dynamodb.put_item(
+        TableName="clawjob-test",
+        Item={
+            "pk": {"S": f"JOB#{poison.uid}"},
+            "sk": {"S": "V#00000001"},
+            "definition": {"S": '{"v": 1, "name": "poison", "command": "x", "schedule": {"cron": "*/0 * * * *"}}'},
+        },
+    )
+    service.context.jobs._definitions.clear()
+    clock.advance(timedelta(minutes=5))
+    with caplog.at_level(logging.INFO, logger="clawjob"):
+        handler(EVENT, LambdaContext())
+    assert published.of("Dispatched") == [2]
+    assert published.of("Invalid") == [1]
+    assert any(getattr(record, "uid", None) == poison.uid for record in caplog.records)
