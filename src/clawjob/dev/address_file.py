@@ -25,6 +25,15 @@ class AlreadyRunningError(Exception):
         )
 
 
+class AddressFileError(Exception):
+    """The file cannot be written."""
+
+    def __init__(self, path: Path, why: str) -> None:
+        self.path = path
+        self.why = why
+        super().__init__(f"cannot write {path} ({why}); start in a folder of your own")
+
+
 class AddressFile:
     """Held from its making to `remove`."""
 
@@ -33,11 +42,15 @@ class AddressFile:
 
         Raises:
             AlreadyRunningError: another process that lives has it.
+            AddressFileError: the folder cannot be written.
         """
         self.path = folder / FOLDER / NAME
         self._made_folder = not self.path.parent.exists()
-        self.path.parent.mkdir(exist_ok=True)
-        descriptor = lock_file(self.path)
+        try:
+            self.path.parent.mkdir(exist_ok=True)
+            descriptor = lock_file(self.path)
+        except OSError as error:
+            raise AddressFileError(self.path, error.strerror or str(error)) from error
         if descriptor is None:
             raise AlreadyRunningError(self.path)
         self._descriptor = descriptor

@@ -18,7 +18,10 @@ Clock = Callable[[], datetime]
 Echo = Callable[[str], None]
 
 _COLOURS: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
+_WORTH_A_LINE: Final = ("dispatched", "missed", "rescued", "lost", "invalid", "failed")
 _FIRST: Final = ("job", "run_id", "attempt", "outcome", "state", "worker")
+_LEFT_OUT: Final = frozenset({"request_id", "duration_ms", "memory_limit"})
+"""Of use in a log that one searches, not in one that one reads."""
 _WHO_WIDTH: Final = 9
 _OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _OF_EVERY_LINE: Final = frozenset(
@@ -55,7 +58,8 @@ class EventLines:
 
     def say(self, who: str, what: str, fields: Mapping[str, object] | None = None, level: str = "INFO") -> None:
         """Write one event."""
-        text = f"{self._clock():%H:%M:%S}  {who:<{_WHO_WIDTH}}  {event_text(printable(what), fields or {})}"
+        known = {name: value for name, value in (fields or {}).items() if name not in _LEFT_OUT and value != who}
+        text = f"{self._clock():%H:%M:%S}  {who:<{_WHO_WIDTH}}  {event_text(printable(what), known)}"
         colour = _COLOURS.get(level)
         with self._guard:
             self._echo(click.style(text, fg=colour) if colour else text)
@@ -84,6 +88,15 @@ class LineHandler(logging.Handler):
         super().__init__(logging.INFO)
         self._lines = lines
         self._who = who
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Leave out what comes every few seconds and says that there is nothing to say."""
+        fields = vars(record)
+        if record.msg == "tick ended":
+            return any(fields.get(name) for name in _WORTH_A_LINE)
+        if record.msg == "request answered":
+            return fields.get("method") not in {"GET", "HEAD"} or int(fields.get("status", 0)) >= 400
+        return True
 
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record."""

@@ -6,7 +6,6 @@ of the stream, and that is taken as the order to drain.
 
 import os
 import signal
-import sys
 import threading
 import time
 
@@ -28,7 +27,7 @@ def main() -> None:
     from clawjob.settings import WorkerSettings
 
     threading.Thread(target=_end_with_parent, name="parent", daemon=True).start()
-    sys.exit(run_worker(WorkerSettings.from_environment(os.environ)))
+    run_worker(WorkerSettings.from_environment())
 
 
 if __name__ == "__main__":
