@@ -39,12 +39,12 @@ def test_the_results_handler_never_starts_a_run() -> None:
 
 def test_the_page_of_states_is_made_from_the_table() -> None:
     spec = importlib.util.spec_from_file_location("generate_state_machine", ROOT / "docs/generate_state_machine.py")
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     page = (ROOT / "docs/state-machine.md").read_text()
     assert page == module.with_generated(page), "run `make docs`"
-
 
 
 @pytest.mark.parametrize("final", sorted(FINAL))

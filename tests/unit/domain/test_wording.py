@@ -29,14 +29,18 @@ DECISIONS = {
     Reason.DISPATCHED: "The run of 2024-06-05 14:00:00 CEST was put on the queue.",
     Reason.CAUGHT_UP: "The run of 2024-06-05 14:00:00 CEST was put on the queue late, because the scheduler had not "
     "been running.",
-    Reason.MISSED: "The instant 2024-06-05 14:00:00 CEST was missed and not made up, as the job's catch-up policy says.",
+    Reason.MISSED: "The instant 2024-06-05 14:00:00 CEST was missed and not made up, "
+    "as the job's catch-up policy says.",
     Reason.SCHEDULE_ENDED: "The schedule has no more instants.",
     Reason.NO_SCHEDULE: "The job has no schedule; it runs only when it is triggered.",
     Reason.PAUSED: "The job is paused; it runs again after it is resumed.",
     Reason.INVALID: "The job's record cannot be read; save the job again to heal it.",
 }
 
-GAP = "3 instants from 2024-06-05 14:00:00 CEST to 2024-06-05 14:00:00 CEST were missed while the scheduler was not running, and not made up: "
+GAP = (
+    "3 instants from 2024-06-05 14:00:00 CEST to 2024-06-05 14:00:00 CEST were missed while the scheduler was not "
+    "running, and not made up: "
+)
 
 RUNS = {
     Reason.PAUSED: "It did not run: the job was paused at its instant.",
