@@ -7,6 +7,7 @@ and a child of it that is no warden can only be such a process.
 
 import contextlib
 import os
+import resource
 import select
 import signal
 import socket
@@ -17,10 +18,13 @@ from clawjob.runner import cgroup, prctl, tree
 from clawjob.runner.removal import remove_folder
 from clawjob.runner.spawn import Badness
 from clawjob.runner.warden import Wakeups, Warden
+from clawjob.runner.wire import FAREWELL
 
 _REQUEST_BYTES = 64
 _ANSWER_WITHIN = 5.0
 """Seconds that the worker is kept waiting for the end of leftovers; they are ended all the same after that."""
+MOST_PROCESSES = 4096
+"""Processes and threads of a slot's own user; without a user of its own the worker would be counted too."""
 _FIRST_PAUSE = 0.005
 _LONGEST_PAUSE = 1.0
 
@@ -29,6 +33,8 @@ class HeadWarden:
     """Serves one worker until it closes the control link or dies."""
 
     def __init__(self, control: socket.socket, *, changes_user: bool) -> None:
+        self.worker_died = True
+        """Whether the worker left without a word."""
         self._control = control
         self._changes_user = changes_user
         self._wakeups = Wakeups()
@@ -62,11 +68,16 @@ class HeadWarden:
 
     def _hear(self) -> bool:
         try:
-            request, descriptors, _, _ = socket.recv_fds(self._control, _REQUEST_BYTES, 1, socket.MSG_CMSG_CLOEXEC)
+            request, descriptors, _, _ = socket.recv_fds(self._control, _REQUEST_BYTES, 1)
         except OSError:
             return False
+        if request == FAREWELL:
+            self.worker_died = False
+            return True
         if not request or not descriptors:
             return False
+        # recv_fds of Python 3.11 forgets the flag that asks for it.
+        os.set_inheritable(descriptors[0], False)
         self._replace(int(request))
         try:
             answer = self._fork(descriptors[0])
@@ -113,6 +124,9 @@ class HeadWarden:
         if self._changes_user:
             # A setuid program would take a child out of its slot's user.
             prctl.forbid_new_privileges()
+            _, highest = resource.getrlimit(resource.RLIMIT_NPROC)
+            most = MOST_PROCESSES if highest == resource.RLIM_INFINITY else min(MOST_PROCESSES, highest)
+            resource.setrlimit(resource.RLIMIT_NPROC, (most, most))
         with contextlib.suppress(OSError):
             prctl.drop_ambient_capabilities()
         self._control.close()
@@ -157,16 +171,20 @@ class HeadWarden:
 def main() -> None:
     """Serve the worker that started this process; the arguments are written by `wardens.py`."""
     control = socket.socket(fileno=int(sys.argv[1]))
+    control.set_inheritable(False)
     changes_user = sys.argv[2] == "1"
     group, folder = sys.argv[3:5]
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
         # The worker decides when children end; a Ctrl-C for the whole terminal must not reach wardens.
         signal.signal(number, signal.SIG_IGN)
+    # A warden takes a child's limit for processor time on itself for a moment, and may be older than that.
+    signal.signal(signal.SIGXCPU, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     prctl.set_dumpable(False)
     prctl.adopt_orphans()
-    HeadWarden(control, changes_user=changes_user).serve()
+    head = HeadWarden(control, changes_user=changes_user)
+    head.serve()
     if group:
         cgroup.remove(group)
-    if folder:
-        # What the worker did not remove: it died.
+    if folder and head.worker_died:
         remove_folder(folder)

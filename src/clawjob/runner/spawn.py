@@ -1,12 +1,13 @@
 """Start one child for a warden: own session, limits, user and folder, nothing inherited but three descriptors.
 
 posix_spawn does it without copying the process (a third of a fork's cost). What it cannot set, the warden sets on
-itself for the moment of the call (user, group, folder, badness for the out-of-memory killer), so the child has it from
-its first instruction; limits follow by prlimit a few microseconds later, before the child has loaded its libraries.
+itself for the moment of the call: user, group, folder, limits, badness for the out-of-memory killer. So the child has
+all of it from its first instruction. Only hard limits follow a moment later: no process may raise its own again.
 
 Wardens import this module: it uses nothing that costs them memory.
 """
 
+import contextlib
 import os
 import resource
 import signal
@@ -17,8 +18,6 @@ WORST_BADNESS = b"1000"
 """The out-of-memory killer takes a child before anything else on the machine."""
 _CAUGHT = sorted(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _DATA_FACTOR = 2
-MOST_PROCESSES = 4096
-"""Processes and threads of a slot's own user; without a user of its own the worker would be counted too."""
 
 
 class CannotStartError(Exception):
@@ -75,53 +74,71 @@ def spawn(order: Order, descriptors: list[int], badness: Badness) -> int:
 
 
 def _spawn_as(order: Order, descriptors: list[int]) -> int:
-    out, err = descriptors
     changes_user = order.uid != NONE
     if changes_user:
         os.setgroups([])
         os.setresgid(order.uid, order.uid, order.uid)
         # The child takes the real user as its effective one and, executing, as its saved one.
         os.setresuid(order.uid, 0, 0)
+    limits = _limits(order)
+    own = _set_soft(limits)
     try:
-        pid = os.posix_spawn(
-            order.program,
-            order.argv,
-            order.environment,
-            file_actions=[
-                (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-                (os.POSIX_SPAWN_DUP2, out, 1),
-                (os.POSIX_SPAWN_DUP2, err, 2),
-            ],
-            resetids=changes_user,
-            setsid=True,
-            setsigmask=[],
-            setsigdef=_CAUGHT,
-        )
-        _limit(pid, order)
+        pid = _posix_spawn(order, descriptors, resetids=changes_user)
+        for kind, soft, hard in limits:
+            # The child may have ended already; its soft limit held in any case.
+            with contextlib.suppress(OSError, ValueError):
+                resource.prlimit(pid, kind, (soft, hard))
     finally:
+        for kind, values in own:
+            resource.setrlimit(kind, values)
         if changes_user:
             os.setresuid(0, 0, 0)
     return pid
 
 
-def _limit(pid: int, order: Order) -> None:
-    limits = []
-    if order.uid != NONE:
-        limits.append((resource.RLIMIT_NPROC, MOST_PROCESSES, MOST_PROCESSES))
+def _posix_spawn(order: Order, descriptors: list[int], *, resetids: bool) -> int:
+    # Opened here: a job's limit for open files may leave no number free for the moment of opening.
+    nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.posix_spawn(
+            order.program,
+            order.argv,
+            order.environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, source, at) for at, source in enumerate((nothing, *descriptors))],
+            resetids=resetids,
+            setsid=True,
+            setsigmask=[],
+            setsigdef=_CAUGHT,
+        )
+    finally:
+        os.close(nothing)
+
+
+def _limits(order: Order) -> list[tuple[int, int, int]]:
+    """Return kind, soft and hard value of each limit, none above this process's own hard one."""
+    wanted = []
     if order.open_files != NONE:
-        limits.append((resource.RLIMIT_NOFILE, order.open_files, order.open_files))
+        wanted.append((resource.RLIMIT_NOFILE, order.open_files, order.open_files))
     if order.cpu_seconds != NONE:
         # First SIGXCPU, which names the cause; a child that ignores it is killed 5 s of processor time later.
-        limits.append((resource.RLIMIT_CPU, order.cpu_seconds, order.cpu_seconds + 5))
+        wanted.append((resource.RLIMIT_CPU, order.cpu_seconds, order.cpu_seconds + 5))
     if order.memory_bytes != NONE:
         size = order.memory_bytes * _DATA_FACTOR
-        limits.append((resource.RLIMIT_DATA, size, size))
-    for kind, soft, hard in limits:
-        try:
-            _, highest = resource.prlimit(pid, kind)
-            if highest != resource.RLIM_INFINITY:
-                hard = min(hard, highest)
-            resource.prlimit(pid, kind, (min(soft, hard), hard))
-        except (OSError, ValueError):
-            # Ended already, or a value that this kernel refuses: the run goes on with the worker's limit.
-            continue
+        wanted.append((resource.RLIMIT_DATA, size, size))
+    limits = []
+    for kind, soft, hard in wanted:
+        _, highest = resource.getrlimit(kind)
+        if highest != resource.RLIM_INFINITY:
+            hard = min(hard, highest)
+        limits.append((kind, min(soft, hard), hard))
+    return limits
+
+
+def _set_soft(limits: list[tuple[int, int, int]]) -> list[tuple[int, tuple[int, int]]]:
+    """Take the soft limits on this process, for the child to inherit; returns the own ones."""
+    own = []
+    for kind, soft, _ in limits:
+        values = resource.getrlimit(kind)
+        own.append((kind, values))
+        resource.setrlimit(kind, (soft, values[1]))
+    return own

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clawjob.runner import cgroup
 from clawjob.runner.cgroup import GroupUse
-from clawjob.runner.wire import Order, send_end, send_order
+from clawjob.runner.wire import FAREWELL, Order, send_end, send_order
 
 _PATIENCE = 15.0
 """Seconds for an answer of the head warden, which may have to end a killed warden's processes first."""
@@ -148,7 +148,7 @@ class Wardens:
         self._control = ours
 
     def _make_group(self) -> None:
-        if self._group_use is GroupUse.NEVER:
+        if self._group_use is GroupUse.NEVER or self._group:
             return
         parent = self._group_parent or cgroup.own_group()
         self._group = cgroup.make_parent(f"clawjob-{os.getpid()}-{id(self):x}", parent)
@@ -254,6 +254,9 @@ class Wardens:
     def _part(self) -> None:
         """Part with the head warden, if there is one: it ends by itself when its wardens have."""
         if self._control is not None:
+            # It must not take the end of the link for the worker's death and remove the worker's folder.
+            with contextlib.suppress(OSError):
+                self._control.send(FAREWELL)
             self._control.close()
         if self._head is not None:
             self._parted.append(self._head)

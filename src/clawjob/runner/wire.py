@@ -12,6 +12,8 @@ import socket
 
 ORDER = b"O"
 END = b"E"
+FAREWELL = b"farewell"
+"""Tells the head warden that its worker lives on without it."""
 _HEADER = 5
 NONE = -1
 """Stands for a number that is not given."""
