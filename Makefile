@@ -49,6 +49,7 @@ format: $(READY) ## put the code in its form
 
 docs: $(READY) ## write the pages that are made from the code
 	@$(BIN)/python docs/generate_state_machine.py
+	@$(BIN)/python docs/generate_job_reference.py
 
 bench: $(READY) ## measure cost and speed, print a table, write bench/results/
 	$(BIN)/python -m bench

@@ -103,6 +103,7 @@ def test_the_zone_is_the_schedules_or_the_jobs_own() -> None:
         ({"retry": {"jitter": float("inf")}}, "definition.retry.jitter"),
         ({"retry": {"delays_seconds": [True]}}, "definition.retry.delays_seconds"),
         ({"retry": {"retry_on": [None]}}, "definition.retry.retry_on"),
+        ({"retry": {"retry_on": [True]}}, "definition.retry.retry_on"),
         ({"retry": []}, "definition.retry"),
         ({"catch_up": {"mode": "some"}}, "definition.catch_up.mode"),
         ({"resources": {"gpu": 1}}, "definition.resources.gpu"),

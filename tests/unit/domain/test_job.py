@@ -348,6 +348,8 @@ def test_a_value_of_a_wrong_type_or_range_is_refused_by_the_fields_name(field: s
         ({"retry": {"factor": "2"}}, "retry.factor"),
         ({"retry": {"jitter": "10%"}}, "retry.jitter"),
         ({"retry": {"jitter": 1.5}}, "retry.jitter"),
+        ({"retry": {"jitter": True}}, "retry.jitter"),
+        ({"retry": {"factor": True}}, "retry.factor"),
         ({"retry": {"retry_on": [256]}}, "retry.retry_on[0]"),
         ({"retry": {"retry_on": ["lost"]}}, "retry.retry_on[0]"),
         ({"retry": {"fail_on": [True]}}, "retry.fail_on[0]"),
