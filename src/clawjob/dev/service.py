@@ -8,6 +8,8 @@ import logging
 import os
 import secrets
 import tempfile
+import threading
+import time
 import traceback
 import uuid
 from collections.abc import Callable, Iterator, Mapping
@@ -54,6 +56,8 @@ class DevOptions:
     slots: int = 5
     clock: ClockSetting = REAL_CLOCK
     state: StateFolder | None = None
+    restart_pause: float = 1.0
+    """Seconds until a worker that died is started anew."""
 
 
 class DevService:
@@ -66,7 +70,14 @@ class DevService:
         self._end = ExitStack()
         self._environment: dict[str, str] = {}
         self.url = ""
-        self.workers = Workers(options.workers, self._environment_of, lines.worker_line, self._report_end)
+        self._ready = threading.Semaphore(0)
+        self.workers = Workers(
+            options.workers,
+            self._environment_of,
+            self._worker_line,
+            self._report_end,
+            first_pause=options.restart_pause,
+        )
 
     def start(self) -> None:
         """Start everything. The API answers when this returns; workers need another second.
@@ -104,6 +115,18 @@ class DevService:
     def stop(self) -> None:
         """End everything, in order; returns when nothing is left."""
         self._end.close()
+
+    def wait_for_workers(self, seconds: float) -> bool:
+        """Wait until every worker takes runs; False when the time is up."""
+        ends_at = time.monotonic() + seconds
+        return all(
+            self._ready.acquire(timeout=max(0.0, ends_at - time.monotonic())) for _ in range(self._options.workers)
+        )
+
+    def _worker_line(self, worker: str, line: str) -> None:
+        if '"worker started"' in line:
+            self._ready.release()
+        self._lines.worker_line(worker, line)
 
     def _own_variables(self, queues: QueueUrls) -> dict[str, str]:
         """Settings as a deployable gets them; this process's clock travels, so it is told of none."""
