@@ -319,7 +319,12 @@ class JobStore:
         pk, sk = definition_key(state.uid, state.version)
         return dynamo.put(
             self.table,
-            {PK: pk, SK: sk, "definition": json.dumps(definition.to_stored()), "written_at": to_text(state.changed_at)},
+            {
+                PK: pk,
+                SK: sk,
+                "definition": json.dumps(definition.to_stored(), ensure_ascii=False, separators=(",", ":")),
+                "written_at": to_text(state.changed_at),
+            },
         )
 
     def _read_definition(self, pair: tuple[str, int], item: Item | None) -> Definition | UnreadableRecordError:

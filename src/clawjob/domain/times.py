@@ -57,9 +57,7 @@ class Times:
         if self.keep * 4 > self.lease:
             problems.append(Problem("keep", "must be at most a quarter of the lease", "shorten keep"))
         if self.look_ahead < self.tick * 2:
-            problems.append(
-                Problem("look_ahead", "must span two ticks, so that a lost one is harmless", "lengthen it")
-            )
+            problems.append(Problem("look_ahead", "must span two ticks, so that a lost one is harmless", "lengthen it"))
         if self.look_ahead > self.longest_delay:
             problems.append(Problem("look_ahead", "must not pass the queue's longest delay", "shorten it"))
         if self.check <= self.look_ahead:
