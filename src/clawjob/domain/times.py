@@ -66,7 +66,7 @@ class Times:
             raise InvalidInputError(problems)
 
     def scaled(self, factor: float) -> "Times":
-        """Stretch what a clock that runs `factor` times as fast as the world must stretch; not the queue's own limit."""
+        """Stretch what a clock `factor` times as fast as the world must stretch; not the queue's own limit."""
         return replace(
             self,
             tick=self.tick * factor,

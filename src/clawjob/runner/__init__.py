@@ -1,0 +1,1 @@
+"""The worker and the processes that it starts."""
