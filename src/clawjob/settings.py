@@ -167,7 +167,7 @@ class WorkerSettings(CoreSettings):
         pools = values["run_queues"]
         if pools and values["pool"] not in pools:
             known = ", ".join(sorted(pools))
-            reader.refuse("CLAWJOB_POOL", f"{values['pool']!a} has no queue in CLAWJOB_RUN_QUEUES", f"known: {known}")
+            reader.refuse("CLAWJOB_POOL", f"{values['pool']!a} has no queue.", f"CLAWJOB_RUN_QUEUES has {known}.")
         return values
 
 
@@ -195,7 +195,7 @@ class Reader:
     def required(self, variable: str, read: Callable[[str], T], form: str) -> T | None:
         """Read a variable that must be there; None, and a problem noted, when it is not or is wrong."""
         if not self._text(variable):
-            self.refuse(variable, "is not set", f"set it to {form}")
+            self.refuse(variable, "It is not set.", f"Set it to {form}.")
             return None
         return self._read(variable, read, form)
 
@@ -213,7 +213,7 @@ class Reader:
         except InvalidInputError as error:
             self.problems += [Problem(f"{variable}.{one.field}", one.message, one.remedy) for one in error.problems]
         except (TypeError, ValueError, RecursionError):
-            self.refuse(variable, f"is {text!a:.80}", f"set it to {form}")
+            self.refuse(variable, f"It is {text!a:.80}.", f"Set it to {form}.")
         return None
 
 
@@ -234,9 +234,9 @@ def _times(text: str) -> Times:
     changes: dict[str, Any] = {}
     for name, value in read.items():
         if name not in known:
-            raise InvalidInputError.of(name, "is not known", f"known are {', '.join(known)}")
+            raise InvalidInputError.of(name, "There is no such time.", f"Known are {', '.join(known)}.")
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise InvalidInputError.of(name, "is no number", "give a number of seconds")
+            raise InvalidInputError.of(name, "It is no number.", "Give a number of seconds.")
         changes[name] = _like(known[name], value)
     times = Times(**changes)
     times.check_relations()

@@ -16,6 +16,7 @@ from clawjob.runner.printable import printable_line
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
 WIDE: Final = 120
 """Columns from which a table shows everything."""
@@ -111,7 +112,7 @@ def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], no
     for row in found:
         cells = [plain(column.cell(row)) for column in shown]
         table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
-    console.print(table)
+    _print(console, table)
 
 
 def print_facts(facts: Iterable[tuple[str, object]]) -> None:
@@ -126,7 +127,7 @@ def print_facts(facts: Iterable[tuple[str, object]]) -> None:
         text = plain(value)
         if text:
             table.add_row(Text(label), Text(text, style=_STYLES.get(text, "")))
-    _console().print(table)
+    _print(_console(), table)
 
 
 def plain(value: object) -> str:
@@ -147,6 +148,14 @@ def seconds(value: float | None) -> str:
     if minutes < 60:
         return f"{minutes} min {rest} s"
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def _print(console: "Console", table: "Table") -> None:
+    with console.capture() as captured:
+        console.print(table)
+    lines = captured.get().splitlines()
+    # Tables are padded to their full width, which is of no use in a file.
+    click.echo("\n".join(line.rstrip() for line in lines).strip("\n"))
 
 
 def _console() -> "Console":

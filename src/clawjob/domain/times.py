@@ -50,18 +50,20 @@ class Times:
             InvalidInputError: names each field that does not fit.
         """
         problems = [
-            Problem(field.name, "must be positive", "give a value above 0")
+            Problem(field.name, "It must be positive.", "Give a value above 0.")
             for field in fields(self)
             if (value := getattr(self, field.name)) is not None and not _positive(value)
         ]
         if self.keep * 4 > self.lease:
-            problems.append(Problem("keep", "must be at most a quarter of the lease", "shorten keep"))
+            problems.append(Problem("keep", "It must be at most a quarter of the lease.", "Shorten it."))
         if self.look_ahead < self.tick * 2:
-            problems.append(Problem("look_ahead", "must span two ticks, so that a lost one is harmless", "lengthen it"))
+            problems.append(
+                Problem("look_ahead", "It must span two ticks, so that a lost one is harmless.", "Lengthen it.")
+            )
         if self.look_ahead > self.longest_delay:
-            problems.append(Problem("look_ahead", "must not pass the queue's longest delay", "shorten it"))
+            problems.append(Problem("look_ahead", "It must not pass the queue's longest delay.", "Shorten it."))
         if self.check <= self.look_ahead:
-            problems.append(Problem("check", "must come after the look-ahead", "lengthen it"))
+            problems.append(Problem("check", "It must come after the look-ahead.", "Lengthen it."))
         if problems:
             raise InvalidInputError(problems)
 

@@ -225,7 +225,7 @@ def _is_expired(ctx: Context, run: Run) -> bool:
 
 def _limit(limit: int, field: str = "limit") -> int:
     if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidInputError.of(field, f"must be from 1 to {MAX_LIMIT}", f"give a number from 1 to {MAX_LIMIT}")
+        raise InvalidInputError.of(field, f"{limit} is out of range.", f"Give a whole number from 1 to {MAX_LIMIT}.")
     return limit
 
 
@@ -245,5 +245,5 @@ def _start(cursor: str | None, list_key: str) -> Item | None:
     except (binascii.Error, ValueError, RecursionError):
         parts = None
     if not (isinstance(parts, list) and len(parts) == 3 and all(isinstance(part, str) and part for part in parts)):
-        raise InvalidInputError.of("cursor", "is none that this list gave", "begin again without a cursor")
+        raise InvalidInputError.of("cursor", "It is none that this list gave.", "Begin again without a cursor.")
     return {LIST_KEY: list_key, LIST_SORT: parts[0], PK: parts[1], SK: parts[2]}

@@ -82,15 +82,15 @@ def _check(definition: Definition, params: Mapping[str, ParamValue]) -> None:
         field = f"params.{name:.60}"
         if name not in declared:
             near = get_close_matches(name, declared, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"declared are: {', '.join(declared) or 'none'}"
-            problems.append(Problem(field, "is not declared by the job", hint))
+            hint = f"Did you mean {near[0]!r}?" if near else f"Declared are: {', '.join(declared) or 'none'}."
+            problems.append(Problem(field, "The job does not declare it.", hint))
         elif not _same_type(value, declared[name]):
             kind = type(declared[name]).__name__
-            problems.append(Problem(field, "has another type than its default", f"give a value of type {kind}"))
+            problems.append(Problem(field, "It has another type than its default.", f"Give a value of type {kind}."))
         elif isinstance(value, str) and "\0" in value:
-            problems.append(Problem(field, "holds a NUL character", "take it out"))
+            problems.append(Problem(field, "It holds a NUL character.", "Take it out."))
     if not problems and len(json.dumps(dict(params), ensure_ascii=False).encode()) > MAX_PARAMS_BYTES:
-        problems.append(Problem("params", f"are over {MAX_PARAMS_BYTES} bytes", "pass a reference instead"))
+        problems.append(Problem("params", f"They are over {MAX_PARAMS_BYTES:,} bytes.", "Pass a reference instead."))
     if problems:
         raise InvalidInputError(problems)
 
