@@ -346,7 +346,8 @@ class JobStore:
         now = self.get_by_uid(seen.uid)
         if now is None or (now.deleted_at is not None and after.deleted_at is None):
             raise JobNotFoundError(seen.name)
-        if now == after:
+        # As stored: an instant loses its microseconds there.
+        if item_of(now) == item_of(after):
             return
         if now.version == seen.version:
             raise UnavailableError("TransactWriteItems", "the job changed while it was written")

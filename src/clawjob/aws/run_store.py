@@ -118,7 +118,7 @@ class RunStore:
             moved.run.state is State.RUNNING
             and moved.run.token == claimed.token
             and moved.run.message_id == claimed.message_id
-            and moved.run.attempt == claimed.attempt
+            and _as_stored(moved.run.attempt) == _as_stored(claimed.attempt)
         )
         return Moved(ours, moved.run)
 
@@ -296,6 +296,11 @@ class RunStore:
         if refused is None:
             return Moved(True, after)
         return Moved(False, run_of(refused.item) if refused.item else None)
+
+
+def _as_stored(attempt: Attempt | None) -> Item:
+    # An instant loses its microseconds in the store, so an attempt that comes from there equals no other.
+    return attempt_fields(attempt) if attempt else {}
 
 
 def _as_seen(seen: Run) -> tuple[tuple[str, ...], dict[str, Value]]:
