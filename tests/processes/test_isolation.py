@@ -40,7 +40,7 @@ def test_the_environment_is_exactly_what_is_documented(runner: "Runner", monkeyp
     end = runner.run("/usr/bin/env", "-0", env={"SITE": "a b\nc", "CLAWJOB_TABLE": "x"}, timeout=60)
     found = dict(pair.split("=", 1) for pair in runner.log().rstrip("\0\n").split("\0"))
     folder = found.pop("HOME")
-    assert folder == f"{runner.supervisor.folders.folder}/{runner.run_id}.1"
+    assert folder == f"{runner.supervisor.folders.runs}/{runner.run_id}.1"
     assert found == {
         "PATH": runner.supervisor.settings.path,
         "LANG": "C.UTF-8",
@@ -58,7 +58,7 @@ def test_the_environment_is_exactly_what_is_documented(runner: "Runner", monkeyp
 def test_a_child_starts_in_its_own_empty_folder_which_is_gone_afterwards(runner: "Runner") -> None:
     runner.sh('pwd; ls -A; test -w "$TMPDIR" && echo more > "$TMPDIR/x" && echo more > y')
     folder, *names = runner.log().splitlines()
-    assert folder == f"{runner.supervisor.folders.folder}/{runner.run_id}.1"
+    assert folder == f"{runner.supervisor.folders.runs}/{runner.run_id}.1"
     assert names == ["tmp"]
     assert not Path(folder).exists()
 
@@ -182,7 +182,7 @@ def test_a_slots_user_cannot_see_other_slots_folders_nor_signal_worker_or_warden
     other = runner.begin("sh", "-c", "echo secret > file; echo ready; sleep 300", uid=UID + 1, slot=1, run_id="other")
     until(lambda: runner.log("other") == "ready\n")
     script = (
-        f"cat {runner.supervisor.folders.folder}/other.1/file; ls {runner.supervisor.folders.folder};"
+        f"cat {runner.supervisor.folders.runs}/other.1/file; ls {runner.supervisor.folders.runs};"
         f"kill -9 {os.getpid()}; kill -9 $PPID; kill -9 {runner.supervisor.wardens.pids()['1']}; exit 3"
     )
     end = runner.sh(script, uid=UID)
@@ -197,7 +197,7 @@ def test_a_slots_user_can_leave_nothing_that_root_cannot_remove(make_runner: "Ca
     runner = make_runner(changes_user=True)
     end = runner.sh("mkdir -p a/b; touch a/b/c; chmod 0 a/b a; echo '{\"items\": 2}' > $CLAWJOB_RESULT", uid=UID)
     assert (end.outcome, end.items) == (Outcome.SUCCEEDED, 2)
-    assert list(runner.supervisor.folders.folder.iterdir()) == []
+    assert list(runner.supervisor.folders.runs.iterdir()) == []
 
 
 @as_root

@@ -129,7 +129,7 @@ def test_a_run_id_cannot_lead_out_of_the_folders(runner: "Runner") -> None:
     end = runner.sh("echo here; pwd", run_id="../../../../tmp/x")
     assert end.outcome is Outcome.SUCCEEDED
     assert [path.name for path in (runner.root / "logs").iterdir()] == ["_.._.._.._tmp_x"]
-    assert f"{runner.supervisor.folders.folder}/" in runner.log("_.._.._.._tmp_x")
+    assert f"{runner.supervisor.folders.runs}/" in runner.log("_.._.._.._tmp_x")
 
 
 class Service:

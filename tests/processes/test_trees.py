@@ -224,4 +224,4 @@ def test_no_descriptor_is_lost_over_many_runs_of_all_kinds(runner: "Runner") -> 
 def test_a_child_s_folder_goes_whatever_is_in_it(make_runner: "Callable[..., Runner]", root: Path) -> None:
     runner = make_runner("worker")
     runner.sh("mkdir -p a/b; touch a/b/c; ln -s / root; mkfifo pipe; chmod 0 a/b a; echo '{}' > tmp/x")
-    assert list(runner.supervisor.folders.folder.iterdir()) == []
+    assert list(runner.supervisor.folders.runs.iterdir()) == []

@@ -23,12 +23,13 @@ def find_program(argv: Sequence[str], environment: Mapping[str, str]) -> str:
     """
     if not argv or not argv[0]:
         raise UnusableCommandError("the command is empty")
-    if any("\0" in text for text in (*argv, *environment, *environment.values())):
+    whole = "".join((*argv, *environment, *environment.values()))
+    if "\0" in whole:
         raise UnusableCommandError("the command, an argument or the environment holds a NUL character")
     if any(not name or "=" in name for name in environment):
         raise UnusableCommandError("a name in the environment is empty or holds an equals sign")
     try:
-        size = sum(len(os.fsencode(text)) for text in (*argv, *environment, *environment.values()))
+        size = len(os.fsencode(whole))
     except UnicodeEncodeError:
         raise UnusableCommandError("the command or the environment holds half a character") from None
     if size > MAX_COMMAND_BYTES:

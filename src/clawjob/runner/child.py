@@ -21,17 +21,18 @@ from clawjob.runner.attempt import AttemptEnd, ChildSpec
 from clawjob.runner.cannot_start import UnusableCommandError, explain, find_program
 from clawjob.runner.cgroup import GroupUse
 from clawjob.runner.environment import DEFAULT_LANG, DEFAULT_PATH, child_environment
+from clawjob.runner.log_folder import LogFolder
 from clawjob.runner.log_shipper import LogShipper, ShippedLog
 from clawjob.runner.memory import OomCounter
 from clawjob.runner.outcome import Cause, Facts, Rules, judge
 from clawjob.runner.output import OutputCapture
-from clawjob.runner.pieces import LogFolder, PieceLog
+from clawjob.runner.pieces import PieceLog
 from clawjob.runner.result_file import NAME as RESULT_NAME
 from clawjob.runner.result_file import ChildResult, read_result
 from clawjob.runner.stop import StopRequest
 from clawjob.runner.wardens import WardenLostError, Wardens
 from clawjob.runner.watch import Ending, Pipes, Watch, cause_of
-from clawjob.runner.wire import NONE, Order
+from clawjob.runner.wire import write_order
 from clawjob.runner.work_folder import WorkFolders, safe_name
 
 __all__ = ["AttemptEnd", "ChildSpec", "Supervisor", "SupervisorSettings"]
@@ -88,8 +89,8 @@ class Supervisor:
         self.shipper = shipper
         self.settings = settings or SupervisorSettings()
         self.folders = WorkFolders(root, worker)
-        self.logs = LogFolder(root, keep_bytes=self.settings.keep_bytes)
-        self.oom_kills = OomCounter.find()
+        self.logs = LogFolder(root, keep_bytes=self.settings.keep_bytes, monotonic=monotonic)
+        self.oom_kills = OomCounter()
         self.wardens = Wardens(
             changes_user=self.settings.changes_user,
             group_use=self.settings.group_use,
@@ -104,6 +105,7 @@ class Supervisor:
             OSError: the folder cannot be made, or the head warden cannot be started.
         """
         self.folders.open()
+        self.oom_kills.open()
         try:
             self.wardens.start()
         except OSError:
@@ -114,6 +116,7 @@ class Supervisor:
         """End the wardens and remove the worker's folder; every `run_child` must have come back."""
         self.wardens.close()
         self.folders.close()
+        self.oom_kills.close()
 
     def run_child(self, spec: ChildSpec, *, stop: StopRequest) -> AttemptEnd:
         """Execute one attempt; comes back when no process of it is left.
@@ -122,11 +125,15 @@ class Supervisor:
             spec: what to execute.
             stop: lets other threads end it.
         """
-        attempt = _Attempt(self, spec, stop)
-        try:
-            return attempt.execute()
-        finally:
-            attempt.give_back()
+        with self.logs.in_use(spec.run_id):
+            attempt = _Attempt(self, spec, stop)
+            try:
+                end = attempt.execute()
+            finally:
+                attempt.give_back()
+        if end.log_bytes:
+            self.logs.prune_when_due()
+        return end
 
 
 class _Attempt:
@@ -138,7 +145,8 @@ class _Attempt:
         self._stop = stop
         self._started_at = supervisor.clock()
         self._start = supervisor.monotonic()
-        self._folder: Path | None = None
+        self._folder: str | None = None
+        self._program = ""
         self._pipes = Pipes()
         self._shipped: ShippedLog | None = None
         if supervisor.shipper is not None:
@@ -159,13 +167,13 @@ class _Attempt:
         oom_kills = self._by.oom_kills.count()
         try:
             ending = self._run(order)
-        except WardenLostError as error:
+        except (WardenLostError, OSError) as error:
             return self._not_started(f"the worker cannot start a process now: {error}")
         if ending.cannot is not None:
             stage, number = ending.cannot
             if stage == "folder":
                 return self._not_started(f"the working folder cannot be entered: {os.strerror(number)}")
-            return self._not_started(explain(number, os.fsdecode(order.program)))
+            return self._not_started(explain(number, self._program))
         if ending.status is not None and os.WIFSIGNALED(ending.status):
             ending.memory_kills += self._by.oom_kills.count() != oom_kills
         return self._report(ending, self._result())
@@ -177,18 +185,20 @@ class _Attempt:
         if self._shipped is not None:
             self._shipped.finish()
         if self._folder is not None:
-            self._by.folders.remove(self._folder)
+            self._by.folders.remove(self._folder, self._spec.uid)
 
     def _pieces(self) -> PieceLog:
         settings = self._by.settings
-        place = self._by.logs.root / safe_name(self._spec.run_id) / str(self._spec.attempt)
-        return PieceLog(place, piece_bytes=settings.piece_bytes, pieces=settings.pieces)
+        logs, spec = self._by.logs, self._spec
+        return PieceLog(
+            lambda: logs.of(spec.run_id, spec.attempt), piece_bytes=settings.piece_bytes, pieces=settings.pieces
+        )
 
     def _now_ms(self) -> int:
         elapsed = self._by.monotonic() - self._start
         return int((self._started_at.timestamp() + elapsed) * 1000)
 
-    def _order(self) -> Order:
+    def _order(self) -> bytes:
         spec = self._spec
         name = safe_name(f"{spec.run_id}.{spec.attempt}")
         folder = self._folder = self._by.folders.make(name, spec.uid)
@@ -197,27 +207,27 @@ class _Attempt:
             "JOB": spec.job_name,
             "ATTEMPT": str(spec.attempt),
             "SCHEDULED_AT": to_text(spec.scheduled_at),
-            "RESULT": str(folder / RESULT_NAME),
+            "RESULT": f"{folder}/{RESULT_NAME}",
             "DEADLINE": to_text(self._started_at + spec.timeout),
         }
         settings = self._by.settings
-        environment = child_environment(spec.env, own, folder=str(folder), path=settings.path, lang=settings.lang)
-        program = find_program(spec.argv, environment)
+        environment = child_environment(spec.env, own, folder=folder, path=settings.path, lang=settings.lang)
+        self._program = find_program(spec.argv, environment)
         group = self._by.wardens.group_for(name, bounds_memory=spec.resources.memory_bytes is not None)
-        return Order(
-            program=os.fsencode(program),
-            argv=[os.fsencode(text) for text in spec.argv],
-            environment={os.fsencode(key): os.fsencode(value) for key, value in environment.items()},
-            folder=os.fsencode(folder),
+        return write_order(
+            program=self._program,
+            argv=spec.argv,
+            environment=environment,
+            folder=folder,
             grace=spec.grace.total_seconds(),
-            uid=_number(spec.uid),
-            memory_bytes=_number(spec.resources.memory_bytes),
-            cpu_seconds=_number(spec.resources.cpu_seconds),
-            open_files=_number(spec.resources.open_files),
-            cgroup=os.fsencode(group),
+            uid=spec.uid,
+            memory_bytes=spec.resources.memory_bytes,
+            cpu_seconds=spec.resources.cpu_seconds,
+            open_files=spec.resources.open_files,
+            cgroup=group,
         )
 
-    def _run(self, order: Order) -> Ending:
+    def _run(self, order: bytes) -> Ending:
         """Start the child and watch it to its end.
 
         Raises:
@@ -248,6 +258,10 @@ class _Attempt:
                 watch.until_gone(wake)
             except WardenLostError:
                 self._lose_warden(watch)
+            except BaseException:
+                # Whatever it is: the slot must not go on with a child of this run below its warden.
+                self._by.wardens.replace(spec.slot)
+                raise
             if watch.ending.stuck:
                 self._by.wardens.forget(spec.slot)
             watch.read_rest()
@@ -324,10 +338,6 @@ class _Attempt:
         self._capture.finish()
         shipped = self._shipped.dropped_bytes if self._shipped is not None else 0
         return max(self._capture.dropped_bytes, shipped)
-
-
-def _number(value: int | None) -> int:
-    return NONE if value is None else value
 
 
 def _duration(length: timedelta) -> str:

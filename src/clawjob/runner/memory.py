@@ -4,15 +4,17 @@ The limit may be lowered from outside while the worker runs, so it is read again
 version 2 or 1, whichever bounds more, and from the machine's own memory where neither says anything.
 """
 
+import os
+import re
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 CGROUPS: Final = Path("/sys/fs/cgroup")
 PROC: Final = Path("/proc")
 READ_EVERY: Final = 60.0
+_OOM_KILL: Final = re.compile(rb"^oom_kill ([0-9]+)$", re.MULTILINE)
 _NO_LIMIT: Final = 1 << 60
 """Version 1 writes a number near 2^63 for none."""
 
@@ -132,31 +134,42 @@ class MemoryGate:
         )
 
 
-@dataclass(frozen=True, slots=True)
 class OomCounter:
     """Counts what the kernel killed for want of memory: in our own group where it tells, else on the machine."""
 
-    path: Path | None
+    def __init__(self, cgroups: Path = CGROUPS, proc: Path = PROC) -> None:
+        self._cgroups = cgroups
+        self._proc = proc
+        self._file: int | None = None
 
-    @classmethod
-    def find(cls, cgroups: Path = CGROUPS, proc: Path = PROC) -> "OomCounter":
-        """Find the nearest file that counts them."""
+    def open(self) -> None:
+        """Find the nearest file that counts them; it stays open, because every run asks."""
         candidates = [
             folder / ("memory.events" if version == 2 else "memory.oom_control")
-            for folder, version in _groups(cgroups, proc)
+            for folder, version in _groups(self._cgroups, self._proc)
         ]
-        for path in (*candidates, proc / "vmstat"):
-            counter = cls(path)
-            if counter.count() is not None:
-                return counter
-        return cls(None)
+        for path in (*candidates, self._proc / "vmstat"):
+            try:
+                self._file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            except OSError:
+                continue
+            if self.count() is not None:
+                return
+            self.close()
 
     def count(self) -> int | None:
-        """Return the count; None where the kernel keeps none."""
-        if self.path is None:
+        """Return the count; None where the kernel keeps none, and before `open`."""
+        if self._file is None:
             return None
-        for line in _read_text(self.path).splitlines():
-            name, _, number = line.partition(" ")
-            if name == "oom_kill" and number.strip().isdigit():
-                return int(number)
-        return None
+        try:
+            text = os.pread(self._file, 1 << 16, 0)
+        except OSError:
+            return None
+        found = _OOM_KILL.search(text)
+        return int(found[1]) if found else None
+
+    def close(self) -> None:
+        """Give the file back."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -5,8 +5,8 @@
 
 import logging
 import os
-import shutil
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
@@ -24,10 +24,18 @@ def cut_mark(dropped: int) -> bytes:
 class PieceLog:
     """Writes one attempt's log. It never raises: a full disk costs log, not the run."""
 
-    def __init__(self, folder: Path, *, piece_bytes: int, pieces: int) -> None:
+    def __init__(self, place: Callable[[], Path], *, piece_bytes: int, pieces: int) -> None:
+        """Begin a log that makes its folder when something is written.
+
+        Args:
+            place: says where; asked at the first write, for most runs write nothing.
+            piece_bytes: of one piece.
+            pieces: kept at most, the first among them.
+        """
         if pieces < 2 or piece_bytes < 1:
             raise ValueError("a log needs at least two pieces: the first stays, the last ones rotate")
-        self._folder = folder
+        self._place = place
+        self._folder = Path()
         self._piece_bytes = piece_bytes
         self._most = pieces - 1
         self._file: int | None = None
@@ -68,6 +76,7 @@ class PieceLog:
                 self._later.append((self._number, self._size))
         try:
             if self._number == 0:
+                self._folder = self._place()
                 self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             while len(self._later) >= self._most:
                 self._drop()
@@ -96,29 +105,3 @@ class PieceLog:
 def read_log(folder: Path) -> bytes:
     """Read the whole kept log of an attempt; empty when there is none."""
     return b"".join(path.read_bytes() for path in sorted(folder.glob("*.log")))
-
-
-class LogFolder:
-    """All kept logs of a machine: `run id/attempt/`, the oldest runs removed when they come to too many bytes."""
-
-    def __init__(self, root: Path, *, keep_bytes: int) -> None:
-        self.root = root / "logs"
-        self._keep_bytes = keep_bytes
-
-    def prune(self, keep: frozenset[str] = frozenset()) -> int:
-        """Remove the logs of the oldest runs beyond the bound, never those named; returns the bytes kept."""
-        runs = []
-        for folder in self.root.iterdir() if self.root.is_dir() else ():
-            try:
-                sizes = [path.stat().st_size for path in folder.rglob("*.log")]
-                runs.append((folder.stat().st_mtime, sum(sizes), folder))
-            except OSError:
-                # Another worker on this machine was first.
-                continue
-        kept = 0
-        for _, size, folder in sorted(runs, reverse=True):
-            if kept + size > self._keep_bytes and folder.name not in keep:
-                shutil.rmtree(folder, ignore_errors=True)
-            else:
-                kept += size
-        return kept

@@ -36,7 +36,7 @@ class ChildResult:
     """What was wrong with the file, in words; empty for a good file and for none."""
 
 
-def read_result(folder: Path, uid: int | None = None) -> ChildResult:
+def read_result(folder: str | Path, uid: int | None = None) -> ChildResult:
     """Read the result file in a run's working folder, after the run's processes have ended.
 
     Args:
@@ -50,10 +50,10 @@ def read_result(folder: Path, uid: int | None = None) -> ChildResult:
         return ChildResult(problem=f"the result file was not taken: {error}")
 
 
-def _read(folder: Path, uid: int | None) -> bytes | None:
+def _read(folder: str | Path, uid: int | None) -> bytes | None:
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
     try:
-        descriptor = os.open(folder / NAME, flags)
+        descriptor = os.open(f"{folder}/{NAME}", flags)
     except FileNotFoundError:
         return None
     except OSError as error:

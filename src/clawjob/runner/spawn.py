@@ -34,8 +34,13 @@ class Badness:
     """The warden's own standing with the out-of-memory killer, which its child inherits."""
 
     def __init__(self) -> None:
-        self._file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
-        self._own = os.read(self._file, 16).strip()
+        self._own = b"0"
+        try:
+            self._file = os.open("/proc/self/oom_score_adj", os.O_RDWR | os.O_CLOEXEC)
+            self._own = os.read(self._file, 16).strip()
+        except OSError:
+            # Some sandboxes have no such file or forbid it; the child then has the worker's standing.
+            self._file = NONE
 
     def worsen(self) -> None:
         """Take the worst value, for the child to be."""
@@ -46,11 +51,8 @@ class Badness:
         self._write(self._own)
 
     def _write(self, value: bytes) -> None:
-        try:
+        with contextlib.suppress(OSError):
             os.pwrite(self._file, value, 0)
-        except OSError:
-            # Some sandboxes forbid it; the child then has the worker's standing.
-            return
 
 
 def spawn(order: Order, descriptors: list[int], badness: Badness) -> int:

@@ -9,6 +9,8 @@ Wardens import this module: it uses nothing that costs them memory.
 import os
 import signal
 
+_STARTED = 19
+"""Place of the start time, counted from the state."""
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
@@ -38,7 +40,9 @@ def read_process(pid: int) -> Process | None:
         return None
     # The command's name stands in brackets and may itself hold brackets and blanks.
     fields = text.rpartition(b")")[2].split()
-    return Process(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[19]))
+    if len(fields) < _STARTED + 1:
+        return None
+    return Process(pid, fields[0].decode(), int(fields[1]), int(fields[3]), int(fields[_STARTED]))
 
 
 def processes() -> dict[int, Process]:

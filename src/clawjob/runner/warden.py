@@ -24,9 +24,9 @@ from clawjob.runner.wire import (
     ORDER,
     ORPHANED_GRACE,
     STUCK_AFTER,
+    Inbox,
     Order,
     read_order,
-    receive,
 )
 
 _WATCH_EVERY = 1.0
@@ -63,6 +63,7 @@ class Warden:
 
     def __init__(self, link: socket.socket, badness: Badness) -> None:
         self._link = link
+        self._inbox = Inbox(link)
         self._badness = badness
         self._wakeups = Wakeups()
         self._tree: RunTree | None = None
@@ -98,15 +99,12 @@ class Warden:
         return max(0.0, min(times) - time.monotonic()) * 1000 + 1
 
     def _hear(self) -> None:
-        try:
-            kind, body, descriptors = receive(self._link)
-        except OSError:
-            kind, body, descriptors = b"", b"", []
-        if kind == ORDER:
-            self._begin(read_order(body), descriptors)
-        elif kind == END:
-            self._end(float(body))
-        else:
+        for kind, body, descriptors in self._inbox.receive():
+            if kind == ORDER:
+                self._begin(read_order(body), descriptors)
+            elif kind == END:
+                self._end(float(body))
+        if self._inbox.is_closed:
             self._worker_is_gone = True
             if self._tree is not None:
                 self._end(min(self._tree.order.grace, ORPHANED_GRACE))

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from clawjob.runner import cgroup
 from clawjob.runner.cgroup import GroupUse
-from clawjob.runner.wire import FAREWELL, Order, send_end, send_order
+from clawjob.runner.wire import FAREWELL, send_end, send_order
 
 _PATIENCE = 15.0
 """Seconds for an answer of the head warden, which may have to end a killed warden's processes first."""
@@ -44,8 +44,8 @@ class WardenLink:
         """The descriptor that is readable when the warden has said something."""
         return self._link.fileno()
 
-    def start(self, order: Order, descriptors: tuple[int, int]) -> None:
-        """Give an order.
+    def start(self, order: bytes, descriptors: tuple[int, int]) -> None:
+        """Give an order, as `write_order` wrote it.
 
         Raises:
             WardenLostError: it cannot take it.

@@ -163,9 +163,12 @@ class Watch:
 
     def _heed(self) -> None:
         stop = self.stop.asked
-        if stop is None or self.ending.status is not None:
+        if stop is None:
             return
         cause = cause_of(stop.kind)
+        if self.ending.status is not None and cause is not Cause.LEASE_LOST:
+            # It has ended by itself, and its leftovers are being ended.
+            return
         now = self.ending.cause
         if now is None or cause is Cause.LEASE_LOST or (now, cause) == (Cause.INTERRUPTED, Cause.CANCELLED):
             why = stop.reason

@@ -15,6 +15,7 @@ END = b"E"
 FAREWELL = b"farewell"
 """Tells the head warden that its worker lives on without it."""
 _HEADER = 5
+_READ_BYTES = 1 << 16
 NONE = -1
 """Stands for a number that is not given."""
 
@@ -69,24 +70,43 @@ class Order:
         """A folder that the warden makes as the run's control group; empty for none."""
 
 
-def send_order(link: socket.socket, order: Order, descriptors: tuple[int, int]) -> None:
-    """Send an order with the descriptors that become the child's stdout and stderr."""
-    numbers = (order.uid, order.memory_bytes, order.cpu_seconds, order.open_files)
+def write_order(
+    *,
+    program: str,
+    argv: list[str],
+    environment: dict[str, str],
+    folder: str,
+    grace: float = 0.0,
+    uid: int | None = None,
+    memory_bytes: int | None = None,
+    cpu_seconds: int | None = None,
+    open_files: int | None = None,
+    cgroup: str = "",
+) -> bytes:
+    """Write an order for the wire; the worker makes it anew for each run, so it is encoded in one piece.
+
+    No text may hold a NUL, and no name in the environment an equals sign.
+    """
+    numbers = (NONE if number is None else number for number in (uid, memory_bytes, cpu_seconds, open_files))
     parts = [
-        b" ".join(b"%d" % number for number in numbers),
-        b"%f" % order.grace,
-        order.folder,
-        order.cgroup,
-        order.program,
-        b"%d" % len(order.argv),
-        *order.argv,
-        *(name + b"=" + value for name, value in order.environment.items()),
+        " ".join(map(str, numbers)),
+        str(grace),
+        folder,
+        cgroup,
+        program,
+        str(len(argv)),
+        *argv,
+        *[f"{name}={value}" for name, value in environment.items()],
     ]
-    body = b"\0".join(parts)
-    sent = socket.send_fds(link, [_header(ORDER, body)], list(descriptors))
-    if sent != _HEADER:
-        raise BrokenPipeError
-    link.sendall(body)
+    body = os.fsencode("\0".join(parts))
+    return _header(ORDER, body) + body
+
+
+def send_order(link: socket.socket, order: bytes, descriptors: tuple[int, int]) -> None:
+    """Send an order with the descriptors that become the child's stdout and stderr."""
+    sent = socket.send_fds(link, [order], list(descriptors))
+    if sent < len(order):
+        link.sendall(memoryview(order)[sent:])
 
 
 def send_end(link: socket.socket, grace: float) -> None:
@@ -99,36 +119,52 @@ def _header(kind: bytes, body: bytes) -> bytes:
     return kind + len(body).to_bytes(4, "little")
 
 
-def receive(link: socket.socket) -> tuple[bytes, bytes, list[int]]:
-    """Receive one message of the worker: its kind, body and descriptors. An empty kind is the end of the stream."""
-    header, ancillary, _, _ = link.recvmsg(_HEADER, socket.CMSG_SPACE(2 * 4), socket.MSG_CMSG_CLOEXEC)
-    descriptors = array.array("i")
-    for level, kind, data in ancillary:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-    header += _receive_exactly(link, _HEADER - len(header)) if header else b""
-    length = int.from_bytes(header[1:], "little")
-    body = _receive_exactly(link, length)
-    if len(header) < _HEADER or len(body) < length:
-        for descriptor in descriptors:
-            os.close(descriptor)
-        return b"", b"", []
-    return header[:1], body, descriptors.tolist()
+class Inbox:
+    """The warden's end of the link: takes whole messages out of the stream."""
 
+    def __init__(self, link: socket.socket) -> None:
+        self._link = link
+        self._unread = b""
+        self._descriptors: list[int] = []
+        self.is_closed = False
+        """Whether the worker has closed the link or died."""
 
-def _receive_exactly(link: socket.socket, length: int) -> bytes:
-    pieces = []
-    while length:
-        piece = link.recv(min(length, 1 << 16))
-        if not piece:
-            break
-        pieces.append(piece)
-        length -= len(piece)
-    return b"".join(pieces)
+    def receive(self) -> list[tuple[bytes, bytes, list[int]]]:
+        """Read once and return the messages that are whole by now: kind, body, descriptors that came with it."""
+        self._read()
+        messages = []
+        while len(self._unread) >= _HEADER:
+            end = _HEADER + int.from_bytes(self._unread[1:_HEADER], "little")
+            if len(self._unread) < end:
+                break
+            kind, body = self._unread[:1], self._unread[_HEADER:end]
+            self._unread = self._unread[end:]
+            descriptors: list[int] = []
+            if kind == ORDER:
+                descriptors, self._descriptors = self._descriptors[:2], self._descriptors[2:]
+            messages.append((kind, body, descriptors))
+        return messages
+
+    def _read(self) -> None:
+        try:
+            data, ancillary, _, _ = self._link.recvmsg(_READ_BYTES, socket.CMSG_SPACE(2 * 4), socket.MSG_CMSG_CLOEXEC)
+        except OSError:
+            data, ancillary = b"", []
+        for level, kind, packed in ancillary:
+            if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
+                numbers = array.array("i")
+                numbers.frombytes(packed[: len(packed) - len(packed) % numbers.itemsize])
+                self._descriptors += numbers
+        self._unread += data
+        if not data:
+            self.is_closed = True
+            for descriptor in self._descriptors:
+                os.close(descriptor)
+            self._descriptors.clear()
 
 
 def read_order(body: bytes) -> Order:
-    """Read the body that `send_order` wrote."""
+    """Read the body that `write_order` wrote."""
     parts = body.split(b"\0")
     uid, memory_bytes, cpu_seconds, open_files = (int(number) for number in parts[0].split())
     count = int(parts[5])

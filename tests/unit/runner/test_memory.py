@@ -147,8 +147,24 @@ def test_a_configured_share_counts() -> None:
     ],
 )
 def test_kills_for_memory_are_counted(tmp_path: Path, table: str, files: dict[str, str], count: int) -> None:
-    assert OomCounter.find(*machine(tmp_path, table, files)).count() == count
+    counter = OomCounter(*machine(tmp_path, table, files))
+    counter.open()
+    assert counter.count() == count
+    counter.close()
+    assert counter.count() is None
+
+
+def test_a_count_is_read_anew_each_time(tmp_path: Path) -> None:
+    cgroups, proc = machine(tmp_path, "0::/\n", {"memory.events": "oom_kill 1\n"})
+    counter = OomCounter(cgroups, proc)
+    counter.open()
+    assert counter.count() == 1
+    (cgroups / "memory.events").write_text("oom_kill 12\noom_group_kill 99\n")
+    assert counter.count() == 12
+    counter.close()
 
 
 def test_a_machine_that_counts_nothing_has_no_count(tmp_path: Path) -> None:
-    assert OomCounter.find(tmp_path, tmp_path).count() is None
+    counter = OomCounter(tmp_path, tmp_path)
+    counter.open()
+    assert counter.count() is None

@@ -31,7 +31,7 @@ class Taken:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.blocks = Blocks()
-        self.capture = OutputCapture(PieceLog(folder, piece_bytes=10**9, pieces=2), self.blocks, lambda: 0)
+        self.capture = OutputCapture(PieceLog(lambda: folder, piece_bytes=10**9, pieces=2), self.blocks, lambda: 0)
 
     def feed(self, *reads: bytes, stream: Stream = Stream.OUT) -> "Taken":
         for read in reads:

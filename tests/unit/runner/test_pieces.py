@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from clawjob.runner.pieces import LogFolder, PieceLog, cut_mark, read_log
+from clawjob.runner.pieces import PieceLog, cut_mark, read_log
 
 
 def line(number: int) -> bytes:
@@ -14,7 +14,7 @@ def line(number: int) -> bytes:
 
 
 def written(folder: Path, lines: int, piece_bytes: int = 110, pieces: int = 3) -> PieceLog:
-    log = PieceLog(folder, piece_bytes=piece_bytes, pieces=pieces)
+    log = PieceLog(lambda: folder, piece_bytes=piece_bytes, pieces=pieces)
     for number in range(lines):
         log.write(line(number))
     log.close()
@@ -49,7 +49,7 @@ def test_a_log_over_its_bound_keeps_its_first_and_last_lines_and_says_how_much_i
 
 
 def test_the_mark_is_there_while_the_run_goes_on(tmp_path: Path) -> None:
-    log = PieceLog(tmp_path, piece_bytes=20, pieces=2)
+    log = PieceLog(lambda: tmp_path, piece_bytes=20, pieces=2)
     for number in range(100):
         log.write(line(number))
     found = re.search(rb"\[clawjob\] (\d+) bytes of output are missing here", read_log(tmp_path))
@@ -66,7 +66,7 @@ def test_files_belong_to_the_worker_alone(tmp_path: Path) -> None:
 
 def test_a_disk_that_takes_nothing_costs_the_log_and_not_the_run(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    log = PieceLog(tmp_path / "file" / "log", piece_bytes=100, pieces=2)
+    log = PieceLog(lambda: tmp_path / "file" / "log", piece_bytes=100, pieces=2)
     log.write(b"one\n")
     log.write(b"three\n")
     log.close()
@@ -75,7 +75,7 @@ def test_a_disk_that_takes_nothing_costs_the_log_and_not_the_run(tmp_path: Path)
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="needs a device that is full")
 def test_a_full_disk_counts_what_was_not_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    log = PieceLog(tmp_path, piece_bytes=100, pieces=2)
+    log = PieceLog(lambda: tmp_path, piece_bytes=100, pieces=2)
     log.write(b"one\n")
     assert log._file is not None
     full = os.open("/dev/full", os.O_WRONLY)
@@ -88,25 +88,4 @@ def test_a_full_disk_counts_what_was_not_written(tmp_path: Path, monkeypatch: py
 
 def test_one_piece_is_refused() -> None:
     with pytest.raises(ValueError, match="two pieces"):
-        PieceLog(Path("x"), piece_bytes=100, pieces=1)
-
-
-def test_the_oldest_runs_are_removed_beyond_the_bound(tmp_path: Path) -> None:
-    logs = LogFolder(tmp_path, keep_bytes=250)
-    for number, run in enumerate(["old", "mid", "new"]):
-        written(logs.root / run / "1", 10)
-        os.utime(logs.root / run, (1000 + number, 1000 + number))
-    assert logs.prune() == 220
-    assert sorted(path.name for path in logs.root.iterdir()) == ["mid", "new"]
-
-
-def test_the_log_of_a_run_in_execution_is_never_removed(tmp_path: Path) -> None:
-    logs = LogFolder(tmp_path, keep_bytes=0)
-    for run in ("a", "b"):
-        written(logs.root / run / "1", 10)
-    logs.prune(keep=frozenset({"a"}))
-    assert [path.name for path in logs.root.iterdir()] == ["a"]
-
-
-def test_pruning_nothing_is_fine(tmp_path: Path) -> None:
-    assert LogFolder(tmp_path / "none", keep_bytes=1).prune() == 0
+        PieceLog(Path, piece_bytes=100, pieces=1)
