@@ -1,5 +1,7 @@
 """A group of commands that loads each command only when it is used, and knows what a wrong name was meant to be."""
 
+import os
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -52,6 +54,17 @@ class LazyGroup(click.Group):
             hint = f"Did you mean {near[0]!r}?" if near else f"Known are: {', '.join(known)}."
             context.fail(f"There is no command {name[:60]!r}. {hint}")
         return super().resolve_command(context, arguments)
+
+    def invoke(self, context: click.Context) -> Any:
+        """Run the command; a reader that goes away, as `| head` does, is no error."""
+        try:
+            result = super().invoke(context)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Or the interpreter would try to write the rest when it ends.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return None
+        return result
 
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the list of commands from what is known without loading them."""

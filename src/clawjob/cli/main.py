@@ -1,6 +1,5 @@
 """The program `clawjob`. Commands are loaded when they are used; the help loads none."""
 
-import os
 import sys
 
 import click
@@ -47,8 +46,4 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         click.echo("Stopped.", err=True)
         code = INTERRUPTED
-    except BrokenPipeError:
-        # The reader went away, as `| head` does; the interpreter would complain at its end.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = 0
     sys.exit(code if isinstance(code, int) else 0)

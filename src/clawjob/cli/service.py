@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+import click
 import httpx
 
 from clawjob.cli.address import Address, find_address
@@ -34,12 +35,18 @@ class Service:
 
     @classmethod
     def found(cls) -> "Service":
-        """The API that environment or folder name.
+        """The API that environment or folder name, until the command ends.
 
         Raises:
             Failure: none is known.
         """
-        return cls(find_address(os.environ, Path.cwd()))
+        service = cls(find_address(os.environ, Path.cwd()))
+        click.get_current_context().call_on_close(service.close)
+        return service
+
+    def close(self) -> None:
+        """End the connections."""
+        self._client.close()
 
     def ask(
         self,

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 WIDE: Final = 120
 """Columns from which a table shows everything."""
+_BETWEEN: Final = 3
+"""Columns of a terminal between two columns of a table."""
+_LEAST: Final = 10
 F = TypeVar("F", bound=Callable[..., Any])
 
 _STYLES: Final = {
@@ -92,6 +95,7 @@ def print_json(value: object) -> None:
 def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], nothing: str) -> None:
     """Print a table, or a sentence when there are no rows."""
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
@@ -101,17 +105,21 @@ def print_table(rows: Iterable[Mapping[str, Any]], columns: Sequence[Column], no
         return
     console = _console()
     shown = [column for column in columns if console.width >= WIDE or not column.wide]
+    cells = [[plain(column.cell(row)) for column in shown] for row in found]
+    widths = [max(map(cell_len, [column.title, *texts])) for column, *texts in zip(shown, *cells, strict=True)]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in shown:
+    for column, width in zip(shown, widths, strict=True):
+        # What may be cut gives way first: rich would break all the others for it.
+        room = console.width - sum(widths) + width - _BETWEEN * len(shown)
         table.add_column(
             column.title,
             justify="right" if column.right else "left",
             overflow="ellipsis" if column.may_be_cut else "fold",
             no_wrap=column.may_be_cut,
+            max_width=max(_LEAST, room) if column.may_be_cut else None,
         )
-    for row in found:
-        cells = [plain(column.cell(row)) for column in shown]
-        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in cells))
+    for row_cells in cells:
+        table.add_row(*(Text(cell, style=_STYLES.get(cell, "")) for cell in row_cells))
     _print(console, table)
 
 
