@@ -173,6 +173,30 @@ def test_a_stale_workers_result_is_refused(service: Service, clock: ManualClock)
     assert outcomes == [Outcome.LOST, Outcome.SUCCEEDED]
 
 
+def test_a_worker_that_comes_back_in_time_is_not_counted_as_the_third_loss(
+    service: Service, clock: ManualClock
+) -> None:
+    context = service.context
+    manual(context)
+    run = trigger_run(context, "news", {}, None).run
+    (message,) = service.receive()
+    for _ in range(3):
+        taken = claimed(context, message)
+        clock.advance(context.times.lease)
+    renewed = []
+
+    def renew_first(name: str, parameters: dict[str, Any], call: Any) -> Any:
+        if name == "UpdateItem" and not renewed:
+            renewed.append(True)
+            context.runs.extend_lease(run.run_id, taken.run.token, clock() + context.times.lease)
+        return call(name, parameters)
+
+    restore = wrap(service.dynamodb, renew_first)
+    assert not isinstance(claim(context, message, "w2"), Drop)
+    restore()
+    assert context.runs.get(run.run_id).state is State.RUNNING  # type: ignore[union-attr]  # it is there
+
+
 def test_a_late_result_is_taken_while_the_run_waits_again(service: Service, clock: ManualClock) -> None:
     context = service.context
     manual(context)

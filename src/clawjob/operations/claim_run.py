@@ -18,7 +18,7 @@ from clawjob.domain.claiming import (
 from clawjob.domain.definition import Definition
 from clawjob.domain.job_state import JobState
 from clawjob.domain.messages import RunMessage
-from clawjob.domain.run import Run, RunKind
+from clawjob.domain.run import Run, RunKind, State
 from clawjob.operations.context import Context
 from clawjob.operations.dispatch import schedule_of
 
@@ -96,7 +96,8 @@ def _is_superseded(run: Run, job: JobState | None, definition: Definition | None
 
 
 def _end(ctx: Context, run: Run, ended: Run) -> Drop | None:
-    moved = ctx.runs.end_unstarted(run, ended)
+    # A vanished worker may come back with a renewal between our read and this write.
+    moved = ctx.runs.lose(run, ended) if run.state is State.RUNNING else ctx.runs.end_unstarted(run, ended)
     if not moved.made:
         return None
     reason = ended.reason.value if ended.reason else ""
@@ -107,9 +108,10 @@ def _end(ctx: Context, run: Run, ended: Run) -> Drop | None:
 def _start(ctx: Context, run: Run, job: JobState, definition: Definition, start: Start) -> Claimed | None:
     if start.takes_slot and not ctx.jobs.take_slot(job, run.run_id):
         return None
+    # Before the claim: a read that fails after it would cost an attempt.
+    given = ctx.runs.params(run.run_id) if run.input_hash else {}
     moved = ctx.runs.claim(run, start.run, start.lost)
     if not moved.made:
         return None
     log.info("run taken", extra={"run_id": run.run_id, "job": run.job, "attempt": start.run.token})
-    given = ctx.runs.params(run.run_id) if run.input_hash else {}
     return Claimed(start.run, definition, {**definition.params, **given})
