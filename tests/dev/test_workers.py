@@ -103,7 +103,8 @@ def test_a_worker_sees_the_end_of_its_stdin_when_its_parent_is_killed() -> None:
 import os, sys, time
 from clawjob.dev.workers import Workers
 child = "import os; print('up', os.getpid(), flush=True); os.read(0, 1)"
-workers = Workers(1, lambda _: os.environ, lambda _, line: print(line, flush=True), print, (sys.executable, "-c", child))
+command = (sys.executable, "-c", child)
+workers = Workers(1, lambda _: os.environ, lambda _, line: print(line, flush=True), print, command)
 workers.start()
 time.sleep(60)
 """

@@ -5,6 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -15,11 +16,9 @@ from clawjob.dev.address_file import AddressFile, AddressFileError, AlreadyRunni
 from clawjob.dev.clock import FASTEST, REAL_CLOCK, moved_clock, travelling
 from clawjob.dev.lines import EventLines
 from clawjob.dev.loopback import PortTakenError
-from clawjob.dev.moto_server import MotoMissingError
-from clawjob.dev.service import DevOptions, DevService, new_token, now
+from clawjob.dev.moto_server import MotoMissingError, load_applications
 from clawjob.dev.snapshot import UnreadableSnapshotError
 from clawjob.dev.state_folder import ClockWentBackError, StateFolder, StateInUseError
-from clawjob.settings import ClockSetting
 
 DEFAULT_PORT: Final = 8700
 _CANNOT_START: Final = (
@@ -79,40 +78,56 @@ def dev_command(port: int, speed: float, at: datetime | None, state: Path | None
 
     Other `clawjob` commands of the same folder find it by themselves.
     """
-    clock = moved_clock(at, speed, time.time())
     with _ended_by_signals() as ending:
         try:
-            with travelling(clock):
-                _run(port, clock, state, slots, workers, ending)
+            with ExitStack() as end:
+                address = AddressFile(Path.cwd())
+                end.callback(address.remove)
+                kept = StateFolder(state) if state is not None else None
+                if kept is not None:
+                    end.callback(kept.close)
+                _serve(_Wishes(port, speed, at, slots, workers), address, kept, ending)
         except _CANNOT_START as error:
             raise click.ClickException(str(error)) from error
+    click.echo("Ended. Nothing is left running.")
 
 
-def _run(port: int, clock: ClockSetting, state: Path | None, slots: int, workers: int, ending: "_Ending") -> None:
-    with ExitStack() as end:
-        address = AddressFile(Path.cwd())
-        end.callback(address.remove)
-        kept = None
-        if state is not None:
-            kept = StateFolder(state)
-            end.callback(kept.close)
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    port: int
+    speed: float
+    at: datetime | None
+    slots: int
+    workers: int
+
+
+def _serve(wishes: _Wishes, address: AddressFile, kept: StateFolder | None, ending: "_Ending") -> None:
+    # What takes long to load comes when nothing stands in the way any more, and before the clock is set.
+    load_applications()
+    from clawjob.dev.service import DevOptions, DevService, new_token, now
+
+    clock = moved_clock(wishes.at, wishes.speed, time.time())
+    with travelling(clock), ExitStack() as end:
         token = new_token() if kept is None else kept.token(new_token)
-        service = DevService(DevOptions(token, port, workers, slots, clock, kept), EventLines(now))
+        options = DevOptions(token, wishes.port, wishes.workers, wishes.slots, clock, kept)
+        service = DevService(options, EventLines(now))
         end.callback(service.stop)
         ending.at_second(service.workers.kill)
         service.start()
         address.write(service.url, token)
-        click.echo(greeting(service.url, token, clock, state))
+        moved = (
+            "" if clock == REAL_CLOCK else f"{now():%Y-%m-%d %H:%M:%S} UTC, {clock.speed:g} times as fast as the world"
+        )
+        click.echo(greeting(service.url, token, moved, None if kept is None else kept.folder))
         ending.wait()
         click.echo("Ending: running jobs are told to stop. Ctrl-C again kills them.")
-    click.echo("Ended. Nothing is left running.")
 
 
-def greeting(url: str, token: str, clock: ClockSetting, state: Path | None) -> str:
+def greeting(url: str, token: str, clock: str, state: Path | None) -> str:
     """Say where everything is and what to try first."""
     facts = [("API", f"{url}/api/v1"), ("token", token)]
-    if clock != REAL_CLOCK:
-        facts.append(("clock", f"{now():%Y-%m-%d %H:%M:%S} UTC, {clock.speed:g} times as fast as the world"))
+    if clock:
+        facts.append(("clock", clock))
     facts.append(
         ("state", f"kept in {state}" if state is not None else "forgotten at the end (keep it with --state FOLDER)")
     )

@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, Final
 from urllib.parse import unquote
 
@@ -121,7 +122,7 @@ class MotoServer:
         self.changes = 0
         """Rises with each call that may have changed something."""
         self._clock = clock
-        self._applications = _load_applications()
+        self._applications = load_applications()
         self._waiters: set[_Waiter] = set()
         self._waiters_guard = threading.Lock()
         self._closing = threading.Event()
@@ -231,7 +232,13 @@ def backend_of(service: str) -> Any:
     return backends.get_backend(service)[ACCOUNT][REGION]
 
 
-def _load_applications() -> dict[str, Callable[..., Any]]:
+@cache
+def load_applications() -> Mapping[str, Callable[..., Any]]:
+    """Load moto, which takes a second.
+
+    Raises:
+        MotoMissingError: moto or its server's packages are not installed.
+    """
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "true"  # or any web page could read what the emulator holds
     os.environ["MOTO_ACCOUNT_ID"] = ACCOUNT
     try:
