@@ -1,10 +1,10 @@
 """Computes DynamoDB's read and write units from requests and items, by the pricing rules of its documentation.
 
 moto reports a consumed capacity, but a wrong one for large and for indexed items. The rules: an item's size is the
-bytes of its names and values; a write costs a unit per 1 KB begun of the larger of the item before and after, twice that in a
-transaction, and as much when its condition is refused; each index entry made, removed or changed costs a unit per 1 KB
-of the entry, and a changed key is a removal and an insertion; a read costs a unit per 4 KB begun, half when it is not
-consistent.
+bytes of its names and values; a write costs a unit per 1 KB begun of the larger of the item before and after, twice
+that in a transaction, and as much when its condition is refused; each index entry made, removed or changed costs a unit
+per 1 KB of the entry, and a changed key is a removal and an insertion; a read costs a unit per 4 KB begun, half when it
+is not consistent.
 """
 
 import re

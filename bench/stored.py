@@ -1,5 +1,6 @@
 """Puts many stored jobs into moto at once: their items go straight into its table, made from one template."""
 
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -8,13 +9,15 @@ from moto.dynamodb.models import dynamodb_backends
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 
 from bench.life import hourly
-from bench.stage import NO_ACCOUNT, TABLE, Stage
+from bench.stage import NO_ACCOUNT, POOLS, TABLE, Stage
 from clawjob.aws.dynamo import encode_item
 from clawjob.aws.job_item import item_of
+from clawjob.aws.job_store import JobStore
 from clawjob.aws.run_item import due_keys
 from clawjob.aws.table import state_key
+from clawjob.domain.ids import scheduled_run_id
 from clawjob.domain.job_state import JobDecision, JobState
-from clawjob.domain.run import Reason
+from clawjob.domain.run import Attempt, Outcome, Reason, Run, RunKind, State, close_run
 from clawjob.domain.schedule import ScheduleSpec
 
 DUE: Final = 10
@@ -34,7 +37,7 @@ class _Text(DynamoType):  # type: ignore[misc]  # moto is not typed for us
 
 
 def table() -> Any:
-    """moto's own table."""
+    """Moto's own table."""
     return dynamodb_backends[DEFAULT_ACCOUNT_ID][NO_ACCOUNT["AWS_DEFAULT_REGION"]].get_table(TABLE)
 
 
@@ -54,12 +57,62 @@ def job_state(on: Stage, number: int, due: datetime) -> JobState:
     )
 
 
+def last_run(on: Stage, state: JobState) -> Run:
+    """The run of the hour before, which ended well and had the overlap slot."""
+    instant = state.planned_until
+    end = instant + timedelta(minutes=1)
+    run = Run(
+        run_id=scheduled_run_id(state.uid, instant),
+        uid=state.uid,
+        job=state.name,
+        kind=RunKind.SCHEDULED,
+        state=State.RUNNING,
+        version=state.version,
+        pool=POOLS[0],
+        scheduled_at=instant,
+        not_before=instant,
+        queued_at=instant - timedelta(seconds=100),
+        token=1,
+        lease_until=end,
+        deadline_at=end,
+        message_id="5fea7756-0ea4-451a-a703-a558b933e274",
+        attempt=Attempt(
+            number=1,
+            worker="ip-10-0-1-17-4711",
+            started_at=instant,
+            ended_at=end,
+            outcome=Outcome.SUCCEEDED,
+            exit_code=0,
+            duration_seconds=60.1,
+            log_bytes=12_345,
+        ),
+    )
+    return close_run(run, State.SUCCEEDED, Reason.COMPLETED, end, on.context.times.retention)
+
+
+@dataclass(frozen=True)
+class _OneByOne:
+    """Makes the puts of a transaction one by one: moto copies the whole table for each transaction."""
+
+    client: Any
+
+    def transact_write_items(self, TransactItems: list[dict[str, Any]]) -> None:  # noqa: N803 - the client's form
+        for entry in TransactItems:
+            put = entry["Put"]
+            self.client.put_item(TableName=put["TableName"], Item=put["Item"])
+
+
 def create_due_jobs(on: Stage, how_many: int, due: datetime) -> None:
     """Make jobs whose next run a tick has to dispatch, with their definitions."""
     spec = ScheduleSpec(cron=f"{due.minute} * * * *")
+    client: Any = _OneByOne(on.dynamodb)
+    jobs = JobStore(client, TABLE, on.context.times.retention)
     for number in range(how_many):
         state = job_state(on, number, due)
-        on.context.jobs.create(state, hourly(state.name, schedule=spec))
+        last = last_run(on, state)
+        on.context.runs.put_new(last)
+        state = replace(state, active=last.run_id)
+        jobs.create(state, hourly(state.name, schedule=spec))
 
 
 def insert_stored_jobs(on: Stage, how_many: int, due: datetime) -> None:
