@@ -27,6 +27,8 @@ class RunTree:
         """Whether an end was asked for before the child had ended by itself."""
         self.over = 0
         """Bytes of memory held when that was found over the job's limit."""
+        self.killed_for_memory = 0
+        """Processes that the kernel killed because the run's group was at its bound."""
         self.told = False
         """Whether the worker knows that the child has ended."""
         self.given_up = False

@@ -83,9 +83,20 @@ def _spawn_as(order: Order, descriptors: list[int]) -> int:
         # The child takes the real user as its effective one and, executing, as its saved one.
         os.setresuid(order.uid, 0, 0)
     limits = _limits(order)
+    # Opened before the child's limit for open files holds here too.
+    nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     own = _set_soft(limits)
     try:
-        pid = _posix_spawn(order, descriptors, resetids=changes_user)
+        pid = os.posix_spawn(
+            order.program,
+            order.argv,
+            order.environment,
+            file_actions=[(os.POSIX_SPAWN_DUP2, source, at) for at, source in enumerate((nothing, *descriptors))],
+            resetids=changes_user,
+            setsid=True,
+            setsigmask=[],
+            setsigdef=_CAUGHT,
+        )
         for kind, soft, hard in limits:
             # The child may have ended already; its soft limit held in any case.
             with contextlib.suppress(OSError, ValueError):
@@ -93,27 +104,10 @@ def _spawn_as(order: Order, descriptors: list[int]) -> int:
     finally:
         for kind, values in own:
             resource.setrlimit(kind, values)
+        os.close(nothing)
         if changes_user:
             os.setresuid(0, 0, 0)
     return pid
-
-
-def _posix_spawn(order: Order, descriptors: list[int], *, resetids: bool) -> int:
-    # Opened here: a job's limit for open files may leave no number free for the moment of opening.
-    nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        return os.posix_spawn(
-            order.program,
-            order.argv,
-            order.environment,
-            file_actions=[(os.POSIX_SPAWN_DUP2, source, at) for at, source in enumerate((nothing, *descriptors))],
-            resetids=resetids,
-            setsid=True,
-            setsigmask=[],
-            setsigdef=_CAUGHT,
-        )
-    finally:
-        os.close(nothing)
 
 
 def _limits(order: Order) -> list[tuple[int, int, int]]:

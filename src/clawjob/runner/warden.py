@@ -199,15 +199,18 @@ class Warden:
 
     def _tell(self, run: RunTree, then: str = "") -> None:
         run.told = True
-        kills = run.group.memory_kills()
+        kills = run.killed_for_memory or run.group.memory_kills()
         status = f"{run.status} {int(run.asked)} {run.over} {kills} {run.peak_kib} {run.cpu_seconds:.3f}"
         self._say(f"ended {status}{then}")
 
     def _finish(self, run: RunTree) -> None:
+        # The report is the last thing: what comes after it may meet the slot's next order.
+        self._tree = None
+        if not run.told and run.status is not None:
+            run.killed_for_memory = run.group.memory_kills()
+        run.group.remove()
         if not run.given_up:
             self._report(run, 0)
-        run.group.remove()
-        self._tree = None
 
     def _report(self, run: RunTree, stuck: int) -> None:
         gone = f"gone {run.left_behind} {stuck}"
