@@ -7,6 +7,7 @@ import json
 import logging
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Final
 
@@ -61,7 +62,7 @@ class EventLines:
         known = {name: value for name, value in (fields or {}).items() if name not in _LEFT_OUT and value != who}
         text = f"{self._clock():%H:%M:%S}  {who:<{_WHO_WIDTH}}  {event_text(printable(what), known)}"
         colour = _COLOURS.get(level)
-        with self._guard:
+        with self._guard, suppress(BrokenPipeError):  # who read them went away; the service goes on
             self._echo(click.style(text, fg=colour) if colour else text)
 
     def worker_line(self, name: str, line: str) -> None:
