@@ -4,26 +4,17 @@ Nobody dies here: what the code does with an error must be as harmless as a cras
 must not be refused by its own first write in a way that costs an attempt.
 """
 
-from typing import Any
-
 import pytest
 
-from support.clock import ManualClock
 from support.faults import READS, Fault
 from support.harness import differing, failures, recorded
 from support.scenarios import LONG, STORIES, Story
-from support.world import World, make_world
+from support.world import World
 
-pytestmark = pytest.mark.usefixtures("aws")
 by_story = pytest.mark.parametrize(
     "story",
     [pytest.param(story, marks=pytest.mark.slow if story in LONG else (), id=story.__name__) for story in STORIES],
 )
-
-
-@pytest.fixture
-def world(aws: Any, clock: ManualClock) -> World:
-    return make_world(clock)
 
 
 @by_story

@@ -3,23 +3,14 @@
 For every story and every call number the story must come to its one right end (SCH-09, SCH-10; docs/testing.md).
 """
 
-from typing import Any
-
 import pytest
 
-from support.clock import ManualClock
 from support.faults import READS, Fault
 from support.harness import differing, failures, recorded
 from support.scenarios import STORIES, Story
-from support.world import World, make_world
+from support.world import World
 
-pytestmark = pytest.mark.usefixtures("aws")
 by_story = pytest.mark.parametrize("story", STORIES, ids=lambda story: story.__name__)
-
-
-@pytest.fixture
-def world(aws: Any, clock: ManualClock) -> World:
-    return make_world(clock)
 
 
 @by_story

@@ -11,7 +11,7 @@ class ManualClock:
     """Stands still until it is moved; call it for the present instant."""
 
     def __init__(self, start: datetime = START) -> None:
-        self._now = start
+        self.start = self._now = start
         self._travel = time_machine.travel(start, tick=False)
         self._traveller = self._travel.start()
 

@@ -1,4 +1,4 @@
-"""A worker in the test's own process and time: the real claim, keep, report and hand-back, and a child that is a number.
+"""A worker in the test's own process and time: the real claim, keep, report and hand-back; no real child.
 
 It does what `clawjob.runner.slot` and `clawjob.runner.keeper` do, one step at a time. A child is "executed" by noting
 its start; its end comes when the clock reaches it.
@@ -6,6 +6,7 @@ its start; its end comes when the clock reaches it.
 
 import math
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -169,10 +170,8 @@ class FakeWorker:
                 self.held.remove(held)
             return
         held.renewed_at = now
-        try:
+        with suppress(UnavailableError):
             self.ctx.queues.set_visibility(self.pool, held.received, round(self.ctx.times.lease.total_seconds()))
-        except UnavailableError:
-            pass
         if cancel is not None:
             held.child, held.ends_at = Child(Outcome.CANCELLED), now
             self._end(held)

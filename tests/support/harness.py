@@ -30,7 +30,7 @@ def broken(world: World, story: Story, fault: Fault, number: int) -> list[str]:
 
 
 def differing(calls: list[Made]) -> list[Made]:
-    """Calls before which something happened: a stop between two reads of one actor leaves what a stop before them leaves."""
+    """Calls before which something happened: a stop between two reads of one actor is a stop before both."""
     return [
         call
         for before, call in zip([None, *calls], calls, strict=False)

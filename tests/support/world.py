@@ -205,6 +205,14 @@ class World:
                 self.clock.move_to(following)
             self.do_due()
 
+    def run_to(self, after: timedelta) -> None:
+        """Go on until just before an instant."""
+        end = BEGIN + after
+        while (following := self._next_event()) is not None and following < end:
+            self.clock.move_to(max(following, self.clock()))
+            self.do_due()
+        self.clock.move_to(end)
+
     def do_due(self) -> None:
         """Everybody does what has come due."""
         now = self.clock()
