@@ -54,9 +54,11 @@ def test_a_second_one_in_the_folder_is_refused_while_the_first_lives(tmp_path: P
         assert json.loads((tmp_path / ".clawjob" / "dev.json").read_text())["token"] == "cj_x"
         other.kill()
         other.wait()
+    assert (tmp_path / ".clawjob" / "dev.json").exists()
     taken_over = AddressFile(tmp_path)
-    assert (tmp_path / ".clawjob" / "dev.json").read_text() == ""
+    assert not (tmp_path / ".clawjob" / "dev.json").exists()
     taken_over.remove()
+    assert list((tmp_path / ".clawjob").iterdir()) == []
 
 
 def test_its_children_do_not_hold_the_file_open(tmp_path: Path) -> None:

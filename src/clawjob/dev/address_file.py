@@ -1,17 +1,20 @@
 """The file by which the command line finds a running one-machine mode: `.clawjob/dev.json` in the current folder.
 
-It is there only while its process lives: the process holds a lock on it, so what a killed one left is known as stale.
+It appears, whole, when the service answers, and goes with it. A lock beside it tells a living service from what a
+killed one left.
 """
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
-from clawjob.dev.private_file import lock_file
+from clawjob.dev.private_file import lock_file, replace_private
 
 FOLDER: Final = ".clawjob"
 NAME: Final = "dev.json"
+_LOCK: Final = "dev.lock"
 
 
 class AlreadyRunningError(Exception):
@@ -45,29 +48,27 @@ class AddressFile:
             AddressFileError: the folder cannot be written.
         """
         self.path = folder / FOLDER / NAME
+        self._lock = folder / FOLDER / _LOCK
         self._made_folder = not self.path.parent.exists()
         try:
             self.path.parent.mkdir(exist_ok=True)
-            descriptor = lock_file(self.path)
+            descriptor = lock_file(self._lock)
+            if descriptor is None:
+                raise AlreadyRunningError(self.path)
+            self._descriptor = descriptor
+            self.path.unlink(missing_ok=True)
         except OSError as error:
             raise AddressFileError(self.path, error.strerror or str(error)) from error
-        if descriptor is None:
-            raise AlreadyRunningError(self.path)
-        self._descriptor = descriptor
-        os.fchmod(descriptor, 0o600)
-        os.ftruncate(descriptor, 0)
 
     def write(self, url: str, token: str) -> None:
         """Tell where the API is and what it asks for."""
-        content = json.dumps({"url": url, "token": token}).encode() + b"\n"
-        os.pwrite(self._descriptor, content, 0)
+        replace_private(self.path, json.dumps({"url": url, "token": token}) + "\n")
 
     def remove(self) -> None:
         """Take the file away, and its folder if this process made it and nothing else came in."""
         self.path.unlink(missing_ok=True)
+        self._lock.unlink(missing_ok=True)
         os.close(self._descriptor)
         if self._made_folder:
-            try:
+            with suppress(OSError):
                 self.path.parent.rmdir()
-            except OSError:
-                return

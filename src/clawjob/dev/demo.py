@@ -94,7 +94,7 @@ def _play(screen: Screen, log: list[str]) -> list[str]:
     wrong += [f"still running: {text}" for text in left]
     if not wrong:
         screen.heading("Every outcome is the expected one.")
-        screen.say("Go on with `clawjob dev`, which keeps such a service running for you: docs/local-development.md")
+        screen.say("Go on with `clawjob dev`: it runs such a service for your own jobs, until Ctrl-C.")
     return wrong
 
 

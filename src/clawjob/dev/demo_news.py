@@ -47,7 +47,7 @@ def _started(run: Run, attempt: Attempt) -> str:
     earlier = {one["number"]: one for one in run["attempts"]}.get(number - 1)
     if earlier is None:
         late = lateness(run) or 0.0
-        return f"{worker} starts it, {in_words(late)} after its instant."
+        return f"{worker} takes it, {in_words(late)} after its instant."
     if earlier["outcome"] == "lost":
         return f"{worker} takes the run over: attempt {number}."
     return f"{worker} starts attempt {number}."

@@ -21,7 +21,7 @@ Echo = Callable[[str], None]
 _COLOURS: Final = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _WORTH_A_LINE: Final = ("dispatched", "missed", "rescued", "lost", "invalid", "failed")
 _FIRST: Final = ("job", "run_id", "attempt", "outcome", "state", "worker")
-_LEFT_OUT: Final = frozenset({"request_id", "duration_ms", "memory_limit"})
+_LEFT_OUT: Final = frozenset({"request_id", "method", "duration_ms", "memory_limit"})
 """Of use in a log that one searches, not in one that one reads."""
 _WHO_WIDTH: Final = 9
 _OF_EVERY_RECORD: Final = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -52,18 +52,35 @@ _OF_EVERY_LINE: Final = frozenset(
 class EventLines:
     """Writes lines, whole ones, from any thread."""
 
-    def __init__(self, clock: Clock, echo: Echo = click.echo) -> None:
+    def __init__(self, clock: Clock, echo: Echo = click.echo, *, held: bool = False) -> None:
+        """Begin; `held` keeps lines back until `release`."""
         self._clock = clock
         self._echo = echo
         self._guard = threading.Lock()
+        self._held: list[str] | None = [] if held else None
+
+    def release(self) -> None:
+        """Write what was kept back, and from now on everything at once."""
+        with self._guard:
+            held, self._held = self._held or (), None
+            for text in held:
+                self._write(text)
 
     def say(self, who: str, what: str, fields: Mapping[str, object] | None = None, level: str = "INFO") -> None:
         """Write one event."""
         known = {name: value for name, value in (fields or {}).items() if name not in _LEFT_OUT and value != who}
         text = f"{self._clock():%H:%M:%S}  {who:<{_WHO_WIDTH}}  {event_text(printable(what), known)}"
         colour = _COLOURS.get(level)
-        with self._guard, suppress(BrokenPipeError):  # who read them went away; the service goes on
-            self._echo(click.style(text, fg=colour) if colour else text)
+        with self._guard:
+            styled = click.style(text, fg=colour) if colour else text
+            if self._held is None:
+                self._write(styled)
+            else:
+                self._held.append(styled)
+
+    def _write(self, text: str) -> None:
+        with suppress(BrokenPipeError):  # who read them went away; the service goes on
+            self._echo(text)
 
     def worker_line(self, name: str, line: str) -> None:
         """Write what a worker wrote; what is no event of its log is passed on as it is."""
@@ -75,6 +92,8 @@ class EventLines:
             if line.strip():
                 self.say(name, line)
             return
+        if read["message"] == "run started":
+            return  # "run taken" has just said it
         fields = {key: value for key, value in read.items() if key not in _OF_EVERY_LINE}
         what = str(read["message"])
         if read.get("exception"):

@@ -110,8 +110,10 @@ def _serve(wishes: _Wishes, address: AddressFile, kept: StateFolder | None, endi
     with travelling(clock), ExitStack() as end:
         token = new_token() if kept is None else kept.token(new_token)
         options = DevOptions(token, wishes.port, wishes.workers, wishes.slots, clock, kept)
-        service = DevService(options, EventLines(now))
+        lines = EventLines(now, held=True)
+        service = DevService(options, lines)
         end.callback(service.stop)
+        end.callback(lines.release)
         ending.at_second(service.workers.kill)
         service.start()
         address.write(service.url, token)
@@ -119,6 +121,7 @@ def _serve(wishes: _Wishes, address: AddressFile, kept: StateFolder | None, endi
             "" if clock == REAL_CLOCK else f"{now():%Y-%m-%d %H:%M:%S} UTC, {clock.speed:g} times as fast as the world"
         )
         click.echo(greeting(service.url, token, moved, None if kept is None else kept.folder))
+        lines.release()
         ending.wait()
         click.echo("Ending: running jobs are told to stop. Ctrl-C again kills them.")
 
