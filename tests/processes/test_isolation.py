@@ -265,11 +265,12 @@ supervisor.close()
 
 def test_a_child_of_the_same_user_can_read_neither_the_worker_nor_any_warden(root: Path) -> None:
     """The worker's environment and memory hold its credentials. The control: a process that did not hide is read."""
-    python, user, paths = sys.executable, None, [str(Path(__file__).parents[1])]
+    python, user = sys.executable, None
+    source = str(Path(__file__).parents[2] / "src")
+    paths = [str(Path(__file__).parents[1]), source, *(path for path in sys.path if "site-packages" in path)]
     if os.geteuid() == 0:
         # root may read everything; so the worker is another user here.
         python, user = PYTHON, UID
-        paths += [str(Path(__file__).parents[2] / "src"), *(path for path in sys.path if "site-packages" in path)]
         os.chown(root, UID, UID)
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         probe = f"import sys; sys.path[:0] = {paths}; import clawjob.runner.child; print(sys.version)"

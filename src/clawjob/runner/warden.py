@@ -185,7 +185,9 @@ class Warden:
 
     def _end_leftovers(self, run: RunTree, now: float) -> None:
         if run.killed_since is None:
-            run.left_behind = run.signal_all(signal.SIGTERM)
+            found = run.signal_all(signal.SIGTERM)
+            # What was told to end together with the child was not left behind by it.
+            run.left_behind = 0 if run.asked else found
             latest = now + LEFTOVER_GRACE
             run.kill_at = latest if run.kill_at is None else min(run.kill_at, latest)
 
