@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from clawjob.api import problems
+from clawjob.api import documents, problems
 from clawjob.api.answers import Answer, json_text
 from clawjob.api.job_routes import BASE, JobRoutes
 from clawjob.api.problems import RefusedError
@@ -61,6 +61,7 @@ class Api:
     """Answers events of payload format 2.0, one at a time."""
 
     def __init__(self, ctx: Context, pools: frozenset[str], logs: LogStreams | None) -> None:
+        documents.load()
         self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), ctx.clock)
         self._resolver = APIGatewayHttpResolver()
         for route in self._routes:

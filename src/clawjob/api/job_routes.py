@@ -6,21 +6,21 @@ from typing import Any, Final
 
 from clawjob.api.answers import Answer
 from clawjob.api.cursors import give_cursor, take_cursor
+from clawjob.api.documents import parse_document
 from clawjob.api.problems import STALE_VERSION, RefusedError
 from clawjob.api.request import Request, any_text, whole
 from clawjob.api.strict_json import check_finite
 from clawjob.api.views import job_json, occurrences_json, run_json
 from clawjob.domain.definition import Definition
 from clawjob.domain.errors import ConflictError, InvalidInputError, JobNotFoundError, StaleVersionError
-from clawjob.domain.job import parse_document
-from clawjob.domain.job_values import NAME_PATTERN
 from clawjob.operations import apply_job, insights, trigger_run
 from clawjob.operations.apply_job import JobView
 from clawjob.operations.context import Context
 from clawjob.operations.dispatch import schedule_of
 
 BASE: Final = "/api/v1"
-_NAME: Final = re.compile(NAME_PATTERN)
+NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
+"""What the job document takes as a name."""
 _NEXT_OF_ONE: Final = 5
 _NEXT_OF_MANY: Final = 1
 _JOBS: Final = "jobs"
@@ -138,7 +138,7 @@ class JobRoutes:
 
 def _known(name: str) -> str:
     """A name that a job can have; no job has another."""
-    if not _NAME.fullmatch(name):
+    if not NAME.fullmatch(name):
         raise JobNotFoundError(name[:100])
     return name
 

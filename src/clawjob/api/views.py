@@ -7,9 +7,9 @@ from itertools import islice
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
+from clawjob.api.documents import document_of
 from clawjob.domain.definition import Definition
 from clawjob.domain.instants import to_text
-from clawjob.domain.job import document_of
 from clawjob.domain.job_state import JobDecision
 from clawjob.domain.run import Attempt, Run, State
 from clawjob.domain.schedule import Occurrence, Schedule

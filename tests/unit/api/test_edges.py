@@ -7,8 +7,10 @@ import pytest
 
 from clawjob.api import problems
 from clawjob.api.app import Api
+from clawjob.api.job_routes import NAME
 from clawjob.api.views import exit_in_words
 from clawjob.domain.errors import UnavailableError
+from clawjob.domain.job_values import NAME_PATTERN
 from support.api import Client, job
 from support.calls import wrap
 from support.service import Service
@@ -137,3 +139,7 @@ def test_kinds_of_problems_have_names_of_their_own() -> None:
 )
 def test_an_exit_code_is_said_in_words(code: int | None, words: str | None) -> None:
     assert exit_in_words(code) == words
+
+
+def test_names_in_addresses_are_those_of_the_document() -> None:
+    assert f"^{NAME.pattern}$" == NAME_PATTERN
