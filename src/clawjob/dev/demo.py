@@ -49,11 +49,13 @@ def demo_command() -> None:
         )
     screen = Screen()
     log: list[str] = []
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)  # as Ctrl-C: everything ends in order
     try:
         wrong = _play(screen, log)
     except MotoMissingError as error:
         raise click.ClickException(str(error)) from error
+    finally:
+        signal.signal(signal.SIGTERM, before)
     if wrong:
         screen.say("")
         screen.heading("Not as expected:")
