@@ -114,8 +114,13 @@ class World:
         return worker
 
     def note_execution(self, execution: Execution) -> None:
-        """A child was started; children of one job that run at the same time are noted too."""
-        others = [held.run for worker in self.workers for held in worker.held if held.run.job == execution.job]
+        """A child was started; so are children of one job that run at the same time, but for stopped ones."""
+        others = [
+            held.run
+            for worker in self.workers
+            for held in worker.held
+            if held.run.job == execution.job and not worker.frozen
+        ]
         for other in others:
             self.overlaps.append((other.run_id, execution.run_id))
         self.executions.append(execution)
