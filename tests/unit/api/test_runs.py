@@ -201,11 +201,12 @@ def test_the_preview_shows_what_the_scheduler_will_fire(api: Client, clock: Manu
     assert len(fired) > 60
     for case in fired:
         clock.move_to(datetime.fromisoformat(case["start_utc"]))
-        assert api("POST", "/jobs", job(schedule={"cron": case["expr"], "timezone": case["tz"]})).status == 201, case
-        reply = api("GET", f"/jobs/news/next?count={len(case['expected'])}")
+        name = case["id"]
+        document = job(name, schedule={"cron": case["expr"], "timezone": case["tz"]})
+        assert api("POST", "/jobs", document).status == 201, case
+        reply = api("GET", f"/jobs/{name}/next?count={len(case['expected'])}")
         found = [item["scheduled_at"].replace(".000Z", "Z") for item in reply.json["items"]]
         assert found == case["expected"], case
-        api("DELETE", "/jobs/news")
 
 
 def test_expressions_that_can_never_fire_are_refused_by_their_field(api: Client, service: Service) -> None:
