@@ -1,7 +1,11 @@
 """Jobs over the API: A-01, A-02, A-04, A-05, A-06."""
 
 import json
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 import pytest
@@ -12,6 +16,8 @@ from clawjob.operations.tick import tick
 from support.api import Client, job
 from support.clock import ManualClock
 from support.service import Service
+
+T = TypeVar("T")
 
 FOUNDING = {
     "name": "daily_news_crawl",
@@ -308,3 +314,24 @@ def test_no_address_whatever_makes_the_service_fail(api: Client, path: str, quer
         reply = api("GET", f"{prefix}{target}?{text}")
         assert reply.status < 500
         assert reply.status == 200 or reply.json["status"] == reply.status
+
+
+def together(count: int, call: Callable[[int], T]) -> list[T]:
+    """Call in as many threads, all let go at once."""
+    gate = threading.Barrier(count)
+
+    def wait_and_call(number: int) -> T:
+        gate.wait()
+        return call(number)
+
+    with ThreadPoolExecutor(count) as pool:
+        return list(pool.map(wait_and_call, range(count)))
+
+
+def test_of_32_creates_of_one_name_over_the_api_one_makes_the_job(api: Client) -> None:
+    """A-05."""
+    replies = together(32, lambda number: api("POST", "/jobs", job(args=[str(number)])))
+    assert sorted(reply.status for reply in replies) == [201] + [409] * 31
+    (winner,) = [number for number, reply in enumerate(replies) if reply.status == 201]
+    assert api("GET", "/jobs/news").json["args"] == [str(winner)]
+    assert len(api("GET", "/jobs").json["items"]) == 1
