@@ -67,6 +67,17 @@ def test_a_child_may_end_in_good_order_within_the_grace_and_is_timed_out_still(r
     assert runner.log() == "saved\n"
 
 
+def test_a_crawler_below_a_shell_has_the_grace_although_the_shell_ends_at_once(runner: "Runner") -> None:
+    script = "import signal, time; signal.signal(15, lambda *_: (time.sleep(2.5), print('saved'), exit(0)));"
+    script += "print('ready', flush=True); time.sleep(300)"
+    started = runner.begin("sh", "-c", 'python3 -c "$0"; true', script, grace=20)
+    until(lambda: runner.log() == "ready\n")
+    started.stop.cancel("enough")
+    end = started.end()
+    assert (end.outcome, end.signal) == (Outcome.CANCELLED, "SIGTERM")
+    assert runner.log() == "ready\nsaved\n"
+
+
 def test_a_child_that_ended_by_itself_is_not_timed_out_by_its_leftovers(runner: "Runner") -> None:
     end = runner.sh(IGNORE + "sleep 300 & exit 4", timeout=0.5)
     assert (end.outcome, end.exit_code) == (Outcome.FAILED, 4)

@@ -184,12 +184,11 @@ class Warden:
                 run.cpu_seconds = usage.ru_utime + usage.ru_stime
 
     def _end_leftovers(self, run: RunTree, now: float) -> None:
-        if run.killed_since is None:
-            found = run.signal_all(signal.SIGTERM)
-            # What was told to end together with the child was not left behind by it.
-            run.left_behind = 0 if run.asked else found
-            latest = now + LEFTOVER_GRACE
-            run.kill_at = latest if run.kill_at is None else min(run.kill_at, latest)
+        # What was told to end together with the child has its grace still: a shell ends at once on TERM, the crawler
+        # that it started may have something to save.
+        if run.killed_since is None and not run.asked:
+            run.left_behind = run.signal_all(signal.SIGTERM)
+            run.kill_at = now + LEFTOVER_GRACE
 
     def _watch(self, run: RunTree, now: float) -> None:
         run.watch_at = now + _WATCH_EVERY

@@ -166,10 +166,10 @@ class Watch:
         if stop is None:
             return
         cause = cause_of(stop.kind)
-        if self.ending.status is not None and cause is not Cause.LEASE_LOST:
+        now = self.ending.cause
+        if self.ending.status is not None and now is None and cause is not Cause.LEASE_LOST:
             # It has ended by itself, and its leftovers are being ended.
             return
-        now = self.ending.cause
         if now is None or cause is Cause.LEASE_LOST or (now, cause) == (Cause.INTERRUPTED, Cause.CANCELLED):
             why = stop.reason
         else:
@@ -208,4 +208,5 @@ class Watch:
             ending.cause, ending.why = None, ""
         if over and ending.cause is None:
             ending.cause, ending.why = Cause.OVER_MEMORY, over_memory(over, self.memory_limit or 0)
-        self._give_up_at = min(self._give_up_at, ending.at + _KILLING)
+        if not asked:
+            self._give_up_at = ending.at + _KILLING
