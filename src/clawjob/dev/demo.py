@@ -31,6 +31,7 @@ _LONGEST: Final = 100.0
 """Seconds after which the demo gives up."""
 _LOOK_EVERY: Final = 0.25
 _KILL_AFTER: Final = timedelta(seconds=1.5)
+_QUIET: Final = timedelta(seconds=0.5)
 _NO_RESTART: Final = 600.0
 """The killed worker stays away, so that one sees another take over."""
 _PATIENCE: Final = 10.0
@@ -112,6 +113,8 @@ class _Watch:
         self._api = api
         self._leftovers = leftovers
         self._seen: dict[str, dict[str, Any]] = {}
+        self.quiet_at = datetime.min.replace(tzinfo=UTC)
+        """Around this instant it does not look: looking costs the machine time, and starts are measured then."""
 
     def runs(self) -> dict[str, list[dict[str, Any]]]:
         """All runs at the last look, by job, oldest first."""
@@ -126,6 +129,8 @@ class _Watch:
             if self._screen.seconds > _LONGEST:
                 return False
             time.sleep(_LOOK_EVERY)
+            if abs(now() - self.quiet_at) < _QUIET:
+                continue
             self._leftovers.look()
             for job in (BOOKS, FLAKY, STUCK):
                 self._look(job)
@@ -153,6 +158,7 @@ class _Story:
 
     def tell(self, stage: Stage) -> list[str]:
         """Play all acts; returns what was not as expected."""
+        self.watch.quiet_at = stage.first_at
         for document, what in zip(stage.documents(), _WHAT, strict=True):
             self._api.create_job(document)
             self._screen.step(document["name"], what.format(first=f"{stage.first_at:%H:%M:%S} UTC"))
