@@ -9,8 +9,8 @@ from typing import Final
 
 from rich.console import Console
 
+from bench.account import use_no_account
 from bench.report import Result, print_result, write_json
-from bench.stage import use_no_account
 
 MEASURES: Final = {
     "units": "bench.units",

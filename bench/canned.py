@@ -1,19 +1,16 @@
 """Answers at the HTTP layer: botocore builds, signs and parses as ever, but nothing is sent, and nobody computes.
 
-`recording` keeps what moto answers; `Replay` gives the same answers in the same order.
+`Replay` gives recorded answers in their order.
 """
 
-import json
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable
 from email.utils import formatdate
-from hashlib import md5
 from io import BytesIO
 from typing import Any
 
 from botocore.awsrequest import AWSResponse
-from moto.core.models import botocore_stubber
+from botocore.compat import HTTPHeaders
 
 Answer = Callable[[str, bytes], str]
 """Body of the answer to an operation with this request body."""
@@ -35,7 +32,7 @@ def operation_of(request: Any) -> str:
 
 
 def _response(url: str, body: bytes) -> AWSResponse:
-    headers = {"Content-Type": "application/x-amz-json-1.0", "Date": formatdate(usegmt=True)}
+    headers = HTTPHeaders.from_dict({"Content-Type": "application/x-amz-json-1.0", "Date": formatdate(usegmt=True)})
     return AWSResponse(url, 200, headers, _Raw(body))
 
 
@@ -47,51 +44,6 @@ def answer_with(client: Any, answer: Answer) -> None:
         return _response(request.url, answer(operation_of(request), body).encode())
 
     client.meta.events.register_first("before-send.*", before_send)
-
-
-@contextmanager
-def recording(instead: Mapping[str, Callable[[bytes], bytes]]) -> Iterator[list[tuple[str, bytes]]]:
-    """Record operations and moto's answers in order.
-
-    Args:
-        instead: makes the answer of an operation of its body, where moto is not to be asked.
-    """
-    answers: list[tuple[str, bytes]] = []
-    ask_moto = botocore_stubber.process_request
-
-    def process_request(request: Any) -> tuple[int, dict[str, str], bytes]:
-        operation = operation_of(request)
-        make = instead.get(operation)
-        status, headers, body = (200, {}, make(request.body)) if make else ask_moto(request)
-        content = body.encode() if isinstance(body, str) else body
-        if status != 200:
-            raise RuntimeError(f"{operation} was refused: {content!r}")
-        answers.append((operation, content))
-        return status, headers, content
-
-    botocore_stubber.process_request = process_request
-    try:
-        yield answers
-    finally:
-        botocore_stubber.process_request = ask_moto
-
-
-def nothing(_: bytes) -> bytes:
-    """Answer a write that was made."""
-    return b"{}"
-
-
-def all_sent(request: bytes) -> bytes:
-    """Answer a `SendMessageBatch` that was accepted."""
-    successful = [
-        {
-            "Id": entry["Id"],
-            "MessageId": f"5fea7756-0ea4-451a-a703-{number:012d}",
-            "MD5OfMessageBody": md5(entry["MessageBody"].encode(), usedforsecurity=False).hexdigest(),
-        }
-        for number, entry in enumerate(json.loads(request)["Entries"])
-    ]
-    return json.dumps({"Successful": successful, "Failed": []}).encode()
 
 
 class Replay:

@@ -8,8 +8,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any, Final
 
+from bench.account import POOLS, TABLE, hourly
 from bench.meter import Charge
-from bench.stage import POOLS, TABLE, Stage, stage
+from bench.stage import Stage, stage
 from clawjob.aws.queues import Received
 from clawjob.domain.definition import Definition
 from clawjob.domain.messages import RunMessage, result_from_body
@@ -173,13 +174,6 @@ def _cost(name: str, runs: int, life: Life) -> Cost:
     calls[DISPATCH, "PutItem"] -= ticks
     charges = tuple(charge for charge in meter.charges if not _is_the_ticks(charge))
     return Cost(name, runs, charges, +calls, dict(meter.sizes))
-
-
-def hourly(name: str = "daily_news_crawl", **more: Any) -> Definition:
-    """A job like most."""
-    values = {"command": "/data/spiders/news_spider", "args": ("--date", "{{.Yesterday}}"), **more}
-    values.setdefault("schedule", ScheduleSpec(cron="0 * * * *"))
-    return Definition(name=name, **values)
 
 
 @contextmanager

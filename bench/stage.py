@@ -1,6 +1,5 @@
 """The service on moto in this process, under a meter, on a clock that is moved: for counts, never for times."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ import boto3
 import time_machine
 from moto import mock_aws
 
+from bench.account import POOLS, TABLE
 from bench.meter import Layout, Meter
 from clawjob.aws.clients import client_config
 from clawjob.aws.job_store import JobStore
@@ -23,24 +23,7 @@ from clawjob.domain.instants import Clock
 from clawjob.domain.times import Times
 from clawjob.operations.context import Context
 
-TABLE: Final = "clawjob"
-POOLS: Final = ("default",)
 START: Final = datetime(2026, 12, 1, 11, 58, 30, tzinfo=UTC)
-NO_ACCOUNT: Final = {
-    "AWS_ACCESS_KEY_ID": "bench",
-    "AWS_SECRET_ACCESS_KEY": "bench",
-    "AWS_DEFAULT_REGION": "eu-west-1",
-    "AWS_EC2_METADATA_DISABLED": "true",
-    "AWS_CONFIG_FILE": os.devnull,
-    "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
-}
-
-
-def use_no_account() -> None:
-    """Make sure that no measure can reach a real account."""
-    for name in [name for name in os.environ if name.startswith("AWS_")]:
-        del os.environ[name]
-    os.environ.update(NO_ACCOUNT)
 
 
 def make_clients() -> tuple[Any, Any]:

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from bench.account import hourly
 from bench.life import (
     EVENT_SOURCE,
     Life,
-    hourly,
     manual,
     minutely,
     one_retry,
