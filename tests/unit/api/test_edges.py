@@ -1,6 +1,7 @@
 """Addresses, methods and failures of the API: A-12."""
 
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -143,3 +144,12 @@ def test_an_exit_code_is_said_in_words(code: int | None, words: str | None) -> N
 
 def test_names_in_addresses_are_those_of_the_document() -> None:
     assert f"^{NAME.pattern}$" == NAME_PATTERN
+
+
+def test_the_page_of_the_api_names_every_kind_of_problem_and_every_route(api: Client) -> None:
+    page = (Path(__file__).parents[3] / "docs/api.md").read_text("utf-8")
+    for kind in problems.KINDS:
+        assert f"| `{kind.name}` | {kind.status} |" in page
+    for route in api.answer.__self__._routes:  # type: ignore[attr-defined]
+        rule = route.rule.removeprefix("/api/v1").replace("<name>", "{name}").replace("<run_id>", "{id}")
+        assert f"`{route.method} {rule}" in page or f"`/{rule.rpartition('/')[2]}`" in page
