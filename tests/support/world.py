@@ -75,6 +75,7 @@ class World:
     tick_off: Callable[[datetime], bool] = lambda now: False
     results_off: Callable[[datetime], bool] = lambda now: False
     workers_off: Callable[[datetime], bool] = lambda now: False
+    on_execution: Callable[[Execution], object] = lambda execution: None
     hourly: bool = False
     """Tick once an hour also when nothing is due."""
     crashed: list[str] = field(default_factory=list)
@@ -124,6 +125,7 @@ class World:
         for other in others:
             self.overlaps.append((other.run_id, execution.run_id))
         self.executions.append(execution)
+        self.on_execution(execution)
 
     def act(self, actor: str, what: Callable[[], object]) -> Ended:
         """Let somebody do something."""
