@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import secrets
+import sys
 import tempfile
 import threading
 import time
@@ -102,7 +103,14 @@ class DevService:
         clients = make_session_clients(pool=20)
         queues = _make_resources(clients, self._times.lease)
         own = self._own_variables(queues)
-        self._environment = {**emulated, **own, "CLAWJOB_WORK_DIR": folder, "CLAWJOB_CLOCK": clock_text(options.clock)}
+        self._environment = {
+            **emulated,
+            **own,
+            "CLAWJOB_WORK_DIR": folder,
+            "CLAWJOB_CLOCK": clock_text(options.clock),
+            # Programs installed beside this one, such as scrapy, are found by their names.
+            "PATH": os.pathsep.join([str(Path(sys.executable).parent), emulated.get("PATH", os.defpath)]),
+        }
         self._keep_state(moto)
         self._start_functions(own, clients, queues, moto)
         self.workers.start()
