@@ -100,6 +100,8 @@ class CannedAws:
                     return self._definition
                 both = f'{{"Responses":{{"{TABLE}":[{self._run},{self._job}]}}}}'
                 return both.replace(_MARK, _run_id(body))
+            case "UpdateItem" if b"ALL_NEW" in body:
+                return '{"Attributes":' + self._run.replace(_MARK, _run_id(body)) + "}"
             case "SendMessage":
                 return '{"MessageId":"5fea7756-0ea4-451a-a703-a558b933e274"}'
         return "{}"
