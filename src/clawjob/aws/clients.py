@@ -13,17 +13,19 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
 LONG_POLL_SECONDS = 20
+SHORT_READ_SECONDS = 4
+"""A worker renews its leases one after another: a call that hangs must end well before the next lease does."""
 
 
-def client_config(pool: int = 10) -> Config:
+def client_config(pool: int = 10, read_timeout: int = SHORT_READ_SECONDS) -> Config:
     """Settings of every client.
 
     The arguments that our stores build are right by test; checking them again in botocore costs a third of a call.
     """
     return Config(
         connect_timeout=3,
-        read_timeout=LONG_POLL_SECONDS + 5,
-        retries={"mode": "standard", "max_attempts": 4},
+        read_timeout=read_timeout,
+        retries={"mode": "standard", "max_attempts": 3},
         parameter_validation=False,
         max_pool_connections=pool,
     )
@@ -46,6 +48,12 @@ class Clients:
     def sqs(self) -> "SQSClient":
         """The queues' client."""
         return self.session.client("sqs", endpoint_url=self.endpoint_url, config=client_config(self.pool))
+
+    @cached_property
+    def sqs_polls(self) -> "SQSClient":
+        """The client of long polls, which must outwait them."""
+        config = client_config(self.pool, LONG_POLL_SECONDS + 5)
+        return self.session.client("sqs", endpoint_url=self.endpoint_url, config=config)
 
     @cached_property
     def logs(self) -> "CloudWatchLogsClient":

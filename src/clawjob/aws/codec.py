@@ -53,7 +53,8 @@ def decode(tagged: Mapping[str, Any]) -> Value:
             return [decode(item) for item in content]
         case "M":
             return decode_item(content)
-    raise TypeError(f"type {tag} is not one of ours")
+    # None of our types: whoever reads the attribute finds it missing, and the item's other attributes are told.
+    return None
 
 
 def decode_item(item: Mapping[str, Mapping[str, Any]]) -> dict[str, Value]:

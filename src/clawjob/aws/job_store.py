@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from clawjob.aws import dynamo
 from clawjob.aws.codec import Value, encode_item
-from clawjob.aws.dynamo import Condition, Item, Write
+from clawjob.aws.dynamo import Condition, Item, Refused, Write
 from clawjob.aws.job_item import decision_value, item_of, state_of
 from clawjob.aws.run_item import due_keys
 from clawjob.aws.table import (
@@ -28,6 +28,7 @@ from clawjob.aws.table import (
     TTL,
     definition_key,
     name_key,
+    run_key,
     state_key,
 )
 from clawjob.domain.definition import Definition
@@ -40,7 +41,7 @@ from clawjob.domain.errors import (
 )
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobDecision, JobState
-from clawjob.domain.run import Reason
+from clawjob.domain.run import Reason, Run
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -192,20 +193,29 @@ class JobStore:
             DUE_AT: None,
             DUE_SHARD: None,
         }
+        # The name may belong to a job made since.
+        name_is_ours = Condition(("#uid = :uid",), {":uid": seen.uid})
+        # Changed meanwhile: the caller must look at it.
+        unchanged = Condition(("#version = :seen_version",), {":seen_version": seen.version})
+        changes = dynamo.changes_between(item_of(seen), item_of(after)) | gone
         refusals = dynamo.transact(
             self.client,
             [
-                dynamo.delete(self.table, name_key(seen.name), Condition(("#uid = :uid",), {":uid": seen.uid})),
-                dynamo.update(
-                    self.table,
-                    state_key(seen.uid),
-                    dynamo.changes_between(item_of(seen), item_of(after)) | gone,
-                    Condition(("#version = :seen_version",), {":seen_version": seen.version}),
-                ),
+                dynamo.delete(self.table, name_key(seen.name), name_is_ours),
+                dynamo.update(self.table, state_key(seen.uid), changes, unchanged),
             ],
         )
         if refusals:
             self._explain(seen, after)
+
+    def forget_definitions(self, state: JobState) -> None:
+        """Let the definitions of a deleted job go with its row; runs show them until then."""
+        expiry = int((state.changed_at + self.retention).timestamp())
+        for version in range(1, self.last_version(state.uid) + 1):
+            present = Condition(("attribute_exists(#pk)",))
+            dynamo.write(
+                self.client, dynamo.update(self.table, definition_key(state.uid, version), {TTL: expiry}, present)
+            )
 
     def advance(
         self,
@@ -248,25 +258,71 @@ class JobStore:
         # Only the slot went to another run meanwhile: that stands, the advance itself is still right.
         return self.advance(seen, planned_until, due_at, decision, None)
 
-    def take_slot(self, seen: JobState, run_id: str) -> bool:
+    def take_slot(self, seen: JobState, run_id: str, displaced: Run | None = None) -> bool:
         """Give the overlap slot to a run, if it is still where it was seen.
+
+        Args:
+            seen: the state row, with the slot's holder.
+            run_id: who takes it.
+            displaced: the holder, where it is open but has not started: it is told in the same transaction, so that it
+                cannot start by what it read before.
 
         Returns:
             Whether the run has the slot.
         """
         values: dict[str, Value] = {":seen_active": seen.active} if seen.active else {}
-        one = dynamo.update(
-            self.table, state_key(seen.uid), {"active": run_id}, Condition((_slot_unchanged(seen),), values)
-        )
-        refused = dynamo.write(self.client, one)
+        condition = Condition((_slot_unchanged(seen),), values)
+        one = dynamo.update(self.table, state_key(seen.uid), {"active": run_id}, condition)
+        refused: Refused | None
+        if displaced is None:
+            refused = dynamo.write(self.client, one)
+        else:
+            # Started meanwhile: it keeps the slot.
+            unstarted = Condition(
+                ("#state = :state", "attribute_not_exists(#token)"), {":state": displaced.state.value}
+            )
+            told = dynamo.update(self.table, run_key(displaced.run_id), {"displaced": run_id}, unstarted)
+            refusals = dynamo.transact(self.client, [one, told])
+            refused = next((refusal for refusal in refusals or [] if refusal), None)
         return refused is None or (refused.item is not None and refused.item.get("active") == run_id)
 
-    def set_aside(self, uid: str, why: str, at: datetime) -> bool:
-        """Take a job whose row or definition cannot be read out of the due index; the next edit heals it."""
+    def set_aside(self, seen: Mapping[str, Value], why: str, at: datetime) -> bool:
+        """Take a job whose row or definition cannot be read out of the due index; the next edit heals it.
+
+        Args:
+            seen: the row's item as it was seen, readable or not.
+            why: what is wrong.
+            at: the present instant.
+        """
         decision = decision_value(JobDecision(reason=Reason.INVALID, at=at))
         changes: dict[str, Value] = {DUE_AT: None, DUE_SHARD: None, "invalid": why[:200], "decision": decision}
-        condition = Condition(("attribute_exists(#due_at)",))
-        return dynamo.write(self.client, dynamo.update(self.table, state_key(uid), changes, condition)) is None
+        # An edit or another pass came meanwhile: what we saw is of the past, and maybe healed.
+        clauses = ["#due_at = :seen_due"]
+        values: dict[str, Value] = {":seen_due": seen.get(DUE_AT)}
+        if seen.get("version") is not None:
+            clauses.append("#version = :seen_version")
+            values[":seen_version"] = seen["version"]
+        one = dynamo.update(self.table, (str(seen[PK]), str(seen[SK])), changes, Condition(tuple(clauses), values))
+        return dynamo.write(self.client, one) is None
+
+    def rewrite(self, state: JobState) -> None:
+        """Write anew a state row that cannot be read."""
+        dynamo.write(self.client, dynamo.put(self.table, item_of(state)))
+
+    def last_version(self, uid: str) -> int:
+        """The highest version of a job's definition that is there; 0 for none."""
+        pages = dynamo.query_pages(
+            self.client,
+            TableName=self.table,
+            KeyConditionExpression="#pk = :pk AND begins_with(#sk, :prefix)",
+            ExpressionAttributeNames={"#pk": PK, "#sk": SK},
+            ExpressionAttributeValues={":pk": {"S": state_key(uid)[0]}, ":prefix": {"S": "V#"}},
+            ScanIndexForward=False,
+            ConsistentRead=True,
+            Limit=1,
+        )
+        items, _ = next(pages)
+        return int(str(items[0][SK]).removeprefix("V#")) if items else 0
 
     def due_page(self, shard: int, until: datetime, limit: int, start: Item | None) -> DuePage:
         """Read a page of what is due in a shard, oldest first. The index lags: only the base items decide."""
@@ -304,8 +360,16 @@ class JobStore:
         keys, last = next(pages)
         uids = [str(key[PK]).removeprefix("JOB#") for key in keys]
         items = self.get_items(uids)
-        states = (state_of(items[uid]) for uid in uids if uid in items)
-        return tuple(state for state in states if state.deleted_at is None), last
+        states: list[JobState] = []
+        for uid in uids:
+            try:
+                state = state_of(items[uid])
+            except (KeyError, UnreadableRecordError):
+                # Deleted since the index was written, or damaged: `why` speaks of it, a list goes on.
+                continue
+            if state.deleted_at is None:
+                states.append(state)
+        return tuple(states), last
 
     def record_tick(self, facts: Mapping[str, Value]) -> None:
         """Leave the last tick's facts where people can read them."""

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
 
 BATCH: Final = 10
+LONGEST_DELAY: Final = 900
 _ORDINAL: Final = "e"
 
 
@@ -46,6 +47,8 @@ class Queues:
     run_queues: Mapping[str, str]
     """URL by pool."""
     results_queue: str
+    polls: "SQSClient | None" = None
+    """A client patient enough for long polls; None where nobody polls long."""
 
     def send(self, pool: str, messages: Sequence[ToSend]) -> list[bool]:
         """Put messages on a pool's queue, by batches of 10.
@@ -61,6 +64,15 @@ class Queues:
             batch = messages[start : start + BATCH]
             accepted.extend(self._send_batch(url, batch))
         return accepted
+
+    def send_run(self, pool: str, message: RunMessage, delay_seconds: int = 0) -> None:
+        """Put one message on a pool's queue.
+
+        Raises:
+            UnavailableError: the queue did not accept it.
+        """
+        if not all(self.send(pool, [ToSend(message, min(delay_seconds, LONGEST_DELAY))])):
+            raise UnavailableError("SendMessageBatch", f"the queue of pool {pool!r} refused {message.run_id}")
 
     def _send_batch(self, url: str, batch: Sequence[ToSend]) -> list[bool]:
         entries: list[SendMessageBatchRequestEntryTypeDef] = [
@@ -93,7 +105,7 @@ class Queues:
         """Take up to `most` messages (10 at most), waiting for the first."""
         answer = _sqs(
             "ReceiveMessage",
-            lambda: self.client.receive_message(
+            lambda: (self.polls or self.client).receive_message(
                 QueueUrl=self.run_queues[pool],
                 MaxNumberOfMessages=min(most, BATCH),
                 WaitTimeSeconds=int(wait.total_seconds()),

@@ -49,6 +49,7 @@ def item_of(run: Run) -> Item:
         "deadline_at": to_text(run.deadline_at) if run.deadline_at else None,
         "message_id": run.message_id,
         "cancel": _cancel_value(run.cancel),
+        "displaced": run.displaced,
         "reason": run.reason.value if run.reason else None,
         "why": run.why,
         "input_hash": run.input_hash,
@@ -117,23 +118,24 @@ def _run_of(item: dict[str, Any]) -> Run:
         job=item["job"],
         kind=RunKind(item["kind"]),
         state=State(item["state"]),
-        version=item["version"],
+        version=_whole(item["version"]),
         pool=item["pool"],
         scheduled_at=from_text(item["scheduled_at"]),
         not_before=from_text(item["not_before"]),
         queued_at=from_text(item["queued_at"]),
         nominal_local=_local(item.get("nominal_local")),
         due_at=_instant(item.get(DUE_AT)),
-        checks=item.get("checks", 0),
-        retry=item.get("retry", 0),
-        token=item.get("token", 0),
-        losses=item.get("losses", 0),
+        checks=_whole(item.get("checks", 0)),
+        retry=_whole(item.get("retry", 0)),
+        token=_whole(item.get("token", 0)),
+        losses=_whole(item.get("losses", 0)),
         lost_token=item.get("lost_token"),
         lease_until=_instant(item.get("lease_until")),
         deadline_at=_instant(item.get("deadline_at")),
         message_id=item.get("message_id"),
         attempt=attempt_of({**item, "number": item["token"]}) if "worker" in item else None,
         cancel=_cancel_of(item.get("cancel")),
+        displaced=item.get("displaced"),
         reason=Reason(item["reason"]) if "reason" in item else None,
         why=item.get("why", ""),
         input_hash=item.get("input_hash"),
@@ -163,11 +165,22 @@ def attempt_of(item: dict[str, Any]) -> Attempt:
 
 
 def _cancel_value(cancel: CancelRequest | None) -> Value:
-    return {"at": to_text(cancel.at), "by": cancel.by, "why": cancel.why} if cancel else None
+    if cancel is None:
+        return None
+    value: dict[str, Value] = {"at": to_text(cancel.at), "by": cancel.by, "why": cancel.why}
+    return value | {"overdue": True} if cancel.is_overdue else value
 
 
 def _cancel_of(value: Any) -> CancelRequest | None:
-    return CancelRequest(from_text(value["at"]), value["by"], value["why"]) if value else None
+    if not value:
+        return None
+    return CancelRequest(from_text(value["at"]), value["by"], value["why"], bool(value.get("overdue", False)))
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise TypeError(f"{value!r:.40} is no whole number")
+    return value
 
 
 def _instant(text: Any) -> datetime | None:

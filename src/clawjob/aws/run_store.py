@@ -26,7 +26,7 @@ from clawjob.aws.table import (
     runs_of,
     state_key,
 )
-from clawjob.domain.errors import LeaseLostError, RunNotFoundError
+from clawjob.domain.errors import LeaseLostError
 from clawjob.domain.ids import uid_of
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobState
@@ -109,6 +109,9 @@ class RunStore:
         if seen.state is State.RUNNING:
             # A renewal after we looked proves that the worker lives.
             clauses, values = _same_lease(clauses, values, seen)
+        else:
+            # A run that took the overlap slot from this one says so here: look at it first.
+            clauses, values = _same_displaced(clauses, values, seen)
         clauses = _no_new_cancel(clauses, seen)
         moved = self._move(seen, claimed, Condition(clauses, values), self._close(seen, lost))
         if moved.made or moved.run is None:
@@ -199,25 +202,27 @@ class RunStore:
             values = {**values, ":checks": seen.checks}
         return self._move(seen, after, Condition(clauses, values), [])
 
-    def request_cancel(self, run_id: str, request: CancelRequest, due_at: datetime | None = None) -> Run:
+    def request_cancel(self, seen: Run, request: CancelRequest, due_at: datetime | None = None) -> Moved:
         """Ask that a running attempt end; the first request stands.
 
-        Raises:
-            RunNotFoundError: there is no such run.
+        Args:
+            seen: the run as the caller saw it, RUNNING.
+            request: who asks, when and why.
+            due_at: when the scheduler looks again; None leaves it.
         """
-        seen = self.get(run_id)
-        if seen is None:
-            raise RunNotFoundError(run_id)
         asked = replace(seen, cancel=seen.cancel or request, due_at=due_at or seen.due_at)
         clauses, values = _as_seen(seen)
-        moved = self._move(seen, asked, Condition(_no_new_cancel(clauses, seen), values), [])
-        return moved.run or seen
+        # Only a run that is RUNNING has a worker to hear it: one that waits is cancelled at once, not asked.
+        clauses = (*clauses, "#state = :running")
+        values = {**values, ":running": State.RUNNING.value}
+        return self._move(seen, asked, Condition(_no_new_cancel(clauses, seen), values), [])
 
-    def set_aside(self, run_id: str, why: str) -> None:
-        """Take a run that cannot be read out of the due index."""
-        condition = Condition(("attribute_exists(#due_at)",))
+    def set_aside(self, seen: Item, why: str) -> None:
+        """Take a run that cannot be read out of the due index, as it was seen."""
         changes: dict[str, Value] = {"due_at": None, "due_shard": None, "invalid": why[:200]}
-        dynamo.write(self.client, dynamo.update(self.table, run_key(run_id), changes, condition))
+        # Somebody moved it meanwhile: then somebody can read it.
+        condition = Condition(("#due_at = :seen_due",), {":seen_due": seen.get("due_at")})
+        dynamo.write(self.client, dynamo.update(self.table, (str(seen[PK]), str(seen[SK])), changes, condition))
 
     def list_of(self, uid: str, limit: int, start: Item | None) -> tuple[tuple[Run, ...], Item | None]:
         """List a job's runs, newest first: a page, and where the next one begins."""
@@ -326,6 +331,14 @@ def _same_lease(
     if seen.lease_until is None:
         return clauses, values
     return (*clauses, "#lease_until = :seen_lease"), {**values, ":seen_lease": to_text(seen.lease_until)}
+
+
+def _same_displaced(
+    clauses: tuple[str, ...], values: dict[str, Value], seen: Run
+) -> tuple[tuple[str, ...], dict[str, Value]]:
+    if seen.displaced is None:
+        return (*clauses, "attribute_not_exists(#displaced)"), values
+    return (*clauses, "#displaced = :seen_displaced"), {**values, ":seen_displaced": seen.displaced}
 
 
 def _no_new_cancel(clauses: tuple[str, ...], seen: Run) -> tuple[str, ...]:

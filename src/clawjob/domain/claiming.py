@@ -7,7 +7,7 @@ from typing import Final
 from clawjob.domain.definition import Definition, Overlap
 from clawjob.domain.job_state import JobState
 from clawjob.domain.messages import RunMessage
-from clawjob.domain.run import FINAL, Attempt, Outcome, Reason, Run, RunKind, State, close_run
+from clawjob.domain.run import FINAL, Attempt, Reason, Run, RunKind, State, close_run, lost_attempt
 from clawjob.domain.times import Times
 
 _AFTER_LEASE: Final = timedelta(seconds=2)
@@ -51,6 +51,16 @@ class AskHolder:
 
 
 @dataclass(frozen=True, slots=True)
+class Holder:
+    """The run that the overlap slot names, as it is now."""
+
+    run: Run | None
+    """None when it is gone."""
+    superseded: bool
+    """Its instant is none of the schedule that is in force now."""
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     """Claim the run."""
 
@@ -59,6 +69,8 @@ class Start:
     """The attempt of a worker that vanished, to be closed with the claim."""
     takes_slot: bool
     """The overlap slot must be taken first."""
+    from_holder: Run | None = None
+    """The open run that loses the slot, because it has not come to its instant or will never start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +92,13 @@ def before_due(run: Run | None, claimant: Claimant, times: Times) -> Drop | Give
         return Drop(f"the run is {run.state.value}")
     if run.retry > claimant.message.retry:
         return Drop("the message is of an earlier try")
-    if run.state is State.RUNNING and run.lease_until is not None and run.lease_until > now:
-        if run.message_id != claimant.message_id:
-            return Drop("another message's worker holds the lease")
-        return GiveBack(run.lease_until - now + _AFTER_LEASE, "its worker holds the lease")
+    if run.state is State.RUNNING and run.lease_until is not None:
+        ours = run.message_id == claimant.message_id
+        if ours and run.lease_until > now:
+            return GiveBack(run.lease_until - now + _AFTER_LEASE, "its worker holds the lease")
+        # A copy proves nothing: the run may have ended well and its result be on the way, as long as a rescue waits.
+        if not ours and run.lease_until + times.lost_after > now:
+            return Drop("another message's worker holds or held the lease")
     if run.state is not State.RUNNING and run.not_before > now:
         wait = run.not_before - now
         return Wait(run.not_before) if wait <= times.early else GiveBack(wait - times.early / 2, "it is not due yet")
@@ -98,8 +113,7 @@ def decide_claim(
     times: Times,
     *,
     superseded: bool,
-    holder: Run | None = None,
-    holder_read: bool = False,
+    holder: Holder | None = None,
 ) -> Drop | GiveBack | Wait | End | AskHolder | Start:
     """Decide what a worker does with a run that it holds a message for.
 
@@ -110,8 +124,7 @@ def decide_claim(
         claimant: who claims, and when.
         times: the lease, and how many losses a run survives.
         superseded: the instant is none of the schedule that is in force now.
-        holder: the run that the overlap slot names, where it was read.
-        holder_read: whether it was read.
+        holder: the run that the overlap slot names, where it was read; None asks for it where it matters.
     """
     early = before_due(run, claimant, times)
     if early is not None:
@@ -127,31 +140,39 @@ def decide_claim(
         if unstarted is not None:
             return End(unstarted)
     takes_slot = run.token == 0 and definition.overlap is Overlap.SKIP and job.active != run.run_id
+    displaced: Run | None = None
     if takes_slot and job.active is not None:
-        if not holder_read:
+        if holder is None:
             return AskHolder(job.active)
-        if holder is not None and holds_slot(holder, claimant.now):
-            return End(close_run(run, State.SKIPPED, Reason.OVERLAP, claimant.now, times.retention, holder.run_id))
-    return Start(_started(run, job, definition, claimant, times), lost_attempt(run), takes_slot)
+        if holder.run is not None and not holder.run.is_final:
+            if _keeps_out(holder, job, definition, claimant.now, times):
+                why = holder.run.run_id
+                return End(close_run(run, State.SKIPPED, Reason.OVERLAP, claimant.now, times.retention, why))
+            displaced = holder.run
+    return Start(_started(run, job, definition, claimant, times), _vanished(run), takes_slot, displaced)
 
 
-def holds_slot(holder: Run, now: datetime) -> bool:
-    """Whether the run that the overlap slot names keeps others out: it is open, and its own instant has come."""
-    return not holder.is_final and (holder.token > 0 or holder.not_before <= now)
+def _keeps_out(holder: Holder, job: JobState, definition: Definition, now: datetime, times: Times) -> bool:
+    """Whether the slot's holder keeps others out: it has started, or its instant has come and it will start."""
+    run = holder.run
+    if run is None or run.is_final:
+        return False
+    if run.token > 0:
+        return True
+    ended = _end_of_unstarted(run, job, definition, now, times, superseded=holder.superseded)
+    return run.not_before <= now and ended is None
 
 
-def lost_attempt(run: Run) -> Attempt | None:
+def _vanished(run: Run) -> Attempt | None:
     """The attempt of a worker that vanished, closed; None when no attempt is open."""
     if run.attempt is None or not (run.state is State.RUNNING or run.lost_token is not None):
         return None
-    return replace(
-        run.attempt, ended_at=run.lease_until, outcome=Outcome.LOST, detail="its worker vanished without a word"
-    )
+    return lost_attempt(run.attempt, run.lease_until or run.not_before)
 
 
 def end_of_lost(run: Run, losses: int, now: datetime, times: Times) -> Run | None:
     """The final run where no further attempt follows the loss of its worker; None where one does."""
-    lost = replace(run, attempt=lost_attempt(run), losses=losses)
+    lost = replace(run, losses=losses)
     if run.cancel is not None:
         return cancelled(lost, now, times)
     if losses >= times.max_losses:
@@ -178,10 +199,10 @@ def _end_of_unstarted(
         return close_run(run, State.SKIPPED, Reason.PAUSED, now, times.retention)
     if run.kind is RunKind.SCHEDULED and superseded:
         return close_run(run, State.SKIPPED, Reason.SUPERSEDED, now, times.retention)
-    return expired(run, definition, now, times)
+    return _expired(run, definition, now, times)
 
 
-def expired(run: Run, definition: Definition, now: datetime, times: Times) -> Run | None:
+def _expired(run: Run, definition: Definition, now: datetime, times: Times) -> Run | None:
     """The EXPIRED run where it waited in its queue longer than its job allows; None where not."""
     if run.token or definition.queue_deadline is None or now - run.not_before <= definition.queue_deadline:
         return None
@@ -201,6 +222,7 @@ def _started(run: Run, job: JobState, definition: Definition, claimant: Claimant
         deadline_at=now + (definition.timeout + definition.grace) * times.pace,
         message_id=claimant.message_id,
         attempt=Attempt(number=run.token + 1, worker=claimant.worker, started_at=now),
+        displaced=None,
         reason=None,
         why="",
     )

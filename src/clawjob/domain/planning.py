@@ -15,6 +15,9 @@ from clawjob.domain.times import Times
 
 _SECOND: Final = timedelta(seconds=1)
 _INSTANT: Final = timedelta(microseconds=1)
+_LIVES_OF_A_TICK: Final = 2
+"""No pass lives so many ticks. Younger instants may be in the hands of another pass this moment, so each gets a record
+under its run's own id, which that pass cannot take too; older ones share the record of the gap."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,8 @@ class Planned:
     occurrence: Occurrence
     not_before: datetime
     """The due instant: nominal plus jitter."""
+    missed: Reason | None = None
+    """Why it is recorded as missed, not run; None for a run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class JobPlan:
 
     gap: Gap | None
     runs: tuple[Planned, ...]
+    """In order; those that are missed come first."""
     look_at: datetime | None
     """When a tick must look again after all this is done; None when the schedule has no more instants."""
 
@@ -56,18 +62,23 @@ def plan_job(schedule: Schedule, catch_up: CatchUp, planned_until: datetime, now
         now: the present instant.
         times: look-ahead, tick, and how many instants a pass may plan.
     """
-    gap = _gap(schedule, catch_up, planned_until, now, times)
-    if gap is not None:
-        return JobPlan(gap, (), look_at(schedule, gap.to_at, times))
+    end, reason = _dropped_until(schedule, catch_up, planned_until, now, times)
+    if end is not None:
+        old = _latest_due(
+            schedule, planned_until, min(schedule.due_at(end.scheduled_at), now - _LIVES_OF_A_TICK * times.tick)
+        )
+        if old is not None:
+            return JobPlan(_gap(schedule, planned_until, old, reason), (), look_at(schedule, old.scheduled_at, times))
     horizon = now + times.look_ahead
-    runs: list[Planned] = []
+    planned: list[Planned] = []
     for occurrence in islice(schedule.after(planned_until), times.pass_limit):
         due = schedule.due_at(occurrence.scheduled_at)
         if due > horizon:
-            return JobPlan(None, tuple(runs), due - times.look_ahead)
-        runs.append(Planned(occurrence, due))
-    end = runs[-1].occurrence.scheduled_at if runs else planned_until
-    return JobPlan(None, tuple(runs), look_at(schedule, end, times))
+            return JobPlan(None, tuple(planned), due - times.look_ahead)
+        dropped = end is not None and occurrence.scheduled_at <= end.scheduled_at
+        planned.append(Planned(occurrence, due, reason if dropped else None))
+    last = planned[-1].occurrence.scheduled_at if planned else planned_until
+    return JobPlan(None, tuple(planned), look_at(schedule, last, times))
 
 
 def look_at(schedule: Schedule, planned_until: datetime, times: Times) -> datetime | None:
@@ -81,19 +92,30 @@ def is_late(due: datetime, now: datetime, times: Times) -> bool:
     return due < now - times.tick
 
 
-def _gap(schedule: Schedule, catch_up: CatchUp, planned_until: datetime, now: datetime, times: Times) -> Gap | None:
-    end: Occurrence | None
-    match catch_up.mode:
-        case CatchUpMode.NONE:
-            end, reason = _latest_due(schedule, planned_until, now - times.tick - _INSTANT), Reason.CATCH_UP_NONE
-        case CatchUpMode.LAST:
-            end, reason = _before_newest(schedule, catch_up, planned_until, now)
-        case CatchUpMode.ALL:
-            end, reason = _before_kept(schedule, catch_up, planned_until, now)
-    if end is None:
-        return None
+def resumed_cursor(schedule: Schedule, now: datetime) -> datetime:
+    """Where planning starts after a resume or an edit: before an instant that is past but, with jitter, not yet due."""
+    latest = schedule.latest(now - schedule.spec.jitter - _SECOND, now)
+    if latest is not None and schedule.due_at(latest.scheduled_at) > now:
+        return latest.scheduled_at - _SECOND
+    return now
+
+
+def _gap(schedule: Schedule, planned_until: datetime, end: Occurrence, reason: Reason) -> Gap:
     first = next(schedule.after(planned_until))
     return Gap(first.scheduled_at, end.scheduled_at, schedule.count(planned_until, end.scheduled_at), reason)
+
+
+def _dropped_until(
+    schedule: Schedule, catch_up: CatchUp, planned_until: datetime, now: datetime, times: Times
+) -> tuple[Occurrence | None, Reason]:
+    """The last instant that the catch-up policy drops, and why; None when it drops none."""
+    match catch_up.mode:
+        case CatchUpMode.NONE:
+            return _latest_due(schedule, planned_until, now - times.tick - _INSTANT), Reason.CATCH_UP_NONE
+        case CatchUpMode.LAST:
+            return _before_newest(schedule, catch_up, planned_until, now)
+        case CatchUpMode.ALL:
+            return _before_kept(schedule, catch_up, planned_until, now)
 
 
 def _before_newest(

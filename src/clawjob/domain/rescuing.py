@@ -4,14 +4,15 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Final
 
-from clawjob.domain.claiming import cancelled, end_of_lost, expired, lost_attempt
-from clawjob.domain.definition import Definition
+from clawjob.domain.claiming import cancelled, end_of_lost
 from clawjob.domain.instants import floor_seconds
 from clawjob.domain.run import Actor, CancelRequest, Outcome, Run, State
 from clawjob.domain.times import Times
 
 _EVERY_THIRD: Final = 3
 """A waiting run's message is sent again at every third check, whatever the queue says of itself."""
+SEND_AT_FIRST_CHECK: Final = 2
+"""Checks that a run starts with whose message was sent after it was written: if that crashed, nobody knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,32 +58,24 @@ class CloseOverdue:
     run: Run
 
 
-@dataclass(frozen=True, slots=True)
-class Expire:
-    """End a run that waited longer than its job allows."""
-
-    run: Run
+Rescue = LeaveAlone | MoveCheck | SendThenMove | Lose | AskToStop | CloseOverdue
 
 
-Rescue = LeaveAlone | MoveCheck | SendThenMove | Lose | AskToStop | CloseOverdue | Expire
-
-
-def decide_rescue(run: Run, definition: Definition | None, waiting: int, now: datetime, times: Times) -> Rescue:
+def decide_rescue(run: Run, waiting: int, now: datetime, times: Times) -> Rescue:
     """Decide what to do with a run that the due index names.
 
     Args:
         run: as it is now.
-        definition: the version that planned it, for its queue deadline; None when it cannot be read.
         waiting: about how many messages its queue has for workers to take.
         now: the present instant.
         times: the checks.
     """
-    if run.is_final or run.due_at is None or run.due_at > now:
+    if run.is_final and run.due_at is not None:
+        return MoveCheck(replace(run, due_at=None))
+    if run.due_at is None or run.due_at > now:
         return LeaveAlone()
     if run.state is State.RUNNING:
         return _rescue_running(run, now, times)
-    if definition is not None and (ended := expired(run, definition, now, times)) is not None:
-        return Expire(ended)
     never_sent = run.state is State.RETRY_WAIT and run.due_at <= run.not_before
     moved = _later(run, max(now, run.not_before), times)
     if never_sent:
@@ -114,7 +107,12 @@ def _rescue_running(run: Run, now: datetime, times: Times) -> Rescue:
     if ended is not None:
         return Lose(ended, send=False)
     queued = replace(
-        run, state=State.QUEUED, losses=losses, lost_token=run.token, checks=0, due_at=now + times.send_check
+        run,
+        state=State.QUEUED,
+        losses=losses,
+        lost_token=run.token,
+        checks=SEND_AT_FIRST_CHECK,
+        due_at=now + times.send_check,
     )
     return Lose(queued, send=True)
 
@@ -123,11 +121,11 @@ def _rescue_live(run: Run, now: datetime, times: Times) -> Rescue:
     if run.deadline_at is None or now < run.deadline_at + times.overdue:
         return MoveCheck(replace(run, due_at=now + times.check, checks=run.checks + 1))
     if run.cancel is None:
-        request = CancelRequest(at=now, by=Actor.SCHEDULER.value, why="long past its deadline")
+        request = CancelRequest(at=now, by=Actor.SCHEDULER.value, why="long past its deadline", is_overdue=True)
         return AskToStop(request, now + times.overdue)
     if now < run.cancel.at + times.overdue:
         return MoveCheck(replace(run, due_at=run.cancel.at + times.overdue, checks=run.checks + 1))
-    attempt = lost_attempt(run)
+    attempt = run.attempt
     closed = replace(attempt, ended_at=now, outcome=Outcome.TIMED_OUT, detail="did not stop") if attempt else None
     return CloseOverdue(cancelled(replace(run, attempt=closed), now, times))
 

@@ -128,7 +128,6 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         "never started, and paused, deleted, superseded or overlapping at the due instant",
     ),
     *_moves((State.QUEUED,), (State.EXPIRED,), Actor.WORKER, "never started, and past the queue deadline"),
-    *_moves((State.QUEUED,), (State.EXPIRED,), Actor.SCHEDULER, "never started, and past the queue deadline"),
     *_moves((State.RETRY_WAIT,), (State.RUNNING,), Actor.WORKER, "not_before is reached"),
     *_moves(
         (State.QUEUED, State.RETRY_WAIT),
@@ -147,7 +146,7 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         (State.RUNNING,),
         (State.CANCELLED, State.TIMED_OUT),
         Actor.WORKER,
-        "the lease ran out or the run is handed back, and it was cancelled, or asked to stop because it was overdue",
+        "the lease ran out or the run is handed back, and its end was asked for or its job deleted",
     ),
     *_moves((State.RUNNING,), (State.QUEUED,), Actor.WORKER, "holds the token and hands the run back (drain)"),
     *_moves(
@@ -176,7 +175,12 @@ TRANSITIONS: Final[tuple[Transition, ...]] = (
         Actor.SCHEDULER,
         "the lease lives long past deadline and grace, and the request to stop was not followed",
     ),
-    *_moves((State.RUNNING,), (State.CANCELLED,), Actor.SCHEDULER, "the lease is over and a cancel was requested"),
+    *_moves(
+        (State.RUNNING,),
+        (State.CANCELLED,),
+        Actor.SCHEDULER,
+        "a cancel was requested, and the lease is over for long, or lives long past deadline and grace",
+    ),
 )
 
 _LEGAL: Final = frozenset((move.source, move.target, move.actor) for move in TRANSITIONS)
@@ -210,13 +214,9 @@ class CancelRequest:
 
     at: datetime
     by: str
-    """A person, or `scheduler` for a run that is long overdue."""
     why: str
-
-    @property
-    def is_overdue(self) -> bool:
-        """Whether the scheduler asked, because the run is long past its deadline: its end is a timeout then."""
-        return self.by == Actor.SCHEDULER.value
+    is_overdue: bool = False
+    """Whether the scheduler asked, because the run is long past its deadline: its end is a timeout then."""
 
 
 MAX_WHY: Final = 100
@@ -278,6 +278,8 @@ class Run:
     message_id: str | None = None
     attempt: Attempt | None = None
     cancel: CancelRequest | None = None
+    displaced: str | None = None
+    """The run that took the overlap slot from this one before it started; whoever claims it must look again."""
     reason: Reason | None = None
     why: str = ""
     """What the reason speaks of: the run that holds the slot, the pause's cause."""
@@ -295,11 +297,19 @@ class Run:
         return self.state in FINAL
 
 
+def lost_attempt(attempt: Attempt | None, at: datetime) -> Attempt | None:
+    """Close an attempt of which nobody told the end; one that has ended stays as it is."""
+    if attempt is None or attempt.outcome is not None:
+        return attempt
+    return replace(attempt, ended_at=at, outcome=Outcome.LOST, detail="its worker vanished without a word")
+
+
 def close_run(run: Run, state: State, reason: Reason, now: datetime, retention: timedelta, why: str = "") -> Run:
-    """Return the run in its final state: nothing is due any more, and its retention begins."""
+    """Return the run in its final state: no attempt is open, nothing is due any more, and its retention begins."""
     return replace(
         run,
         state=state,
+        attempt=lost_attempt(run.attempt, run.lease_until or now),
         reason=reason,
         why=why[:MAX_WHY],
         due_at=None,

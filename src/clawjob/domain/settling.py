@@ -5,6 +5,7 @@ from datetime import datetime
 
 from clawjob.domain.claiming import cancelled
 from clawjob.domain.definition import Definition
+from clawjob.domain.rescuing import SEND_AT_FIRST_CHECK
 from clawjob.domain.retry import next_delay, wants_retry
 from clawjob.domain.run import Attempt, AttemptResult, Outcome, Reason, Run, State, close_run
 from clawjob.domain.times import Times
@@ -71,7 +72,8 @@ def decide_settlement(
     ended = replace(run, attempt=attempt, losses=run.losses - 1 if was_lost else run.losses)
     if run.cancel is not None and result.outcome not in _WELL:
         return Settle(cancelled(ended, now, times), None, send=False)
-    if definition is not None and wants_retry(definition, result.outcome, result.exit_code, run.retry):
+    wanted = run.cancel is None and definition is not None
+    if definition is not None and wanted and wants_retry(definition, result.outcome, result.exit_code, run.retry):
         return _retried(ended, definition, chance, now, times)
     state = _STATE_OF.get(result.outcome, State.FAILED)
     return Settle(
@@ -95,7 +97,7 @@ def _retried(run: Run, definition: Definition, chance: float, now: datetime, tim
         not_before=not_before,
         # A due instant after not_before says that the retry was sent.
         due_at=not_before + times.send_check if near else not_before - times.look_ahead,
-        checks=0,
+        checks=SEND_AT_FIRST_CHECK if near else 0,
         lost_token=None,
     )
     return Settle(waiting, run.attempt, send=near)

@@ -3,16 +3,21 @@
 A new schedule, a resume or a new job never runs an instant from before it.
 """
 
+import logging
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clawjob.domain.definition import Definition
-from clawjob.domain.errors import StaleVersionError
+from clawjob.domain.errors import StaleVersionError, UnavailableError, UnreadableRecordError
 from clawjob.domain.job_state import JobDecision, JobState
-from clawjob.domain.planning import look_at
+from clawjob.domain.planning import look_at, resumed_cursor
 from clawjob.domain.run import Reason
+from clawjob.domain.schedule import LATE_LIMIT
 from clawjob.operations.context import Context
 from clawjob.operations.dispatch import dispatch, schedule_of
+
+log = logging.getLogger(__name__)
 
 _TRIES = 5
 
@@ -32,7 +37,7 @@ def create_job(ctx: Context, definition: Definition) -> JobView:
         DuplicateJobError: the name is taken.
     """
     now = ctx.clock()
-    cursor = _cursor(definition, now)
+    cursor = _cursor(definition, now, is_new=True)
     state = JobState(
         uid=ctx.new_uid(),
         name=definition.name,
@@ -45,6 +50,7 @@ def create_job(ctx: Context, definition: Definition) -> JobView:
         decision=_decision(definition, Reason.CREATED, now),
     )
     ctx.jobs.create(state, definition)
+    _log("job created", state)
     return _dispatched(ctx, state, definition)
 
 
@@ -96,7 +102,7 @@ def delete_job(ctx: Context, name: str) -> None:
         JobNotFoundError: there is no such job.
     """
     for attempt in range(_TRIES):
-        state = ctx.jobs.get(name)
+        state = _readable(ctx, name)
         now = ctx.clock()
         after = replace(state, enabled=False, due_at=None, deleted_at=now, changed_at=now, version=state.version + 1)
         try:
@@ -105,16 +111,18 @@ def delete_job(ctx: Context, name: str) -> None:
             if attempt == _TRIES - 1:
                 raise
         else:
+            _log("job deleted", after)
+            ctx.jobs.forget_definitions(after)
             return
 
 
 def _replace_once(ctx: Context, name: str, definition: Definition, expected: int | None) -> JobView:
-    seen = ctx.jobs.get(name)
+    seen = _readable(ctx, name)
     if expected is not None and seen.version != expected:
         raise StaleVersionError(name, expected, seen.version)
     now = ctx.clock()
     keeps_plan = _keeps_plan(ctx, seen, definition)
-    cursor = seen.planned_until if keeps_plan else _cursor(definition, now)
+    cursor = seen.planned_until if keeps_plan else _cursor(definition, now, is_new=False)
     after = replace(
         seen,
         version=seen.version + 1,
@@ -126,6 +134,7 @@ def _replace_once(ctx: Context, name: str, definition: Definition, expected: int
         decision=seen.decision if keeps_plan else _decision(definition, Reason.CHANGED, now),
     )
     ctx.jobs.change(seen, after, definition)
+    _log("job changed", after)
     return _dispatched(ctx, after, definition)
 
 
@@ -137,12 +146,38 @@ def _keeps_plan(ctx: Context, seen: JobState, definition: Definition) -> bool:
     return isinstance(before, Definition) and before.schedule == definition.schedule
 
 
-def _cursor(definition: Definition, now: datetime) -> datetime:
-    """Where planning starts; an `at` that is just past, as accepted when saved, still runs."""
+def _readable(ctx: Context, name: str) -> JobState:
+    """Read a state row; one that cannot be read is written anew, paused, from what is left of it."""
+    uid = ctx.jobs.uid_of(name)
+    try:
+        return ctx.jobs.get(name)
+    except UnreadableRecordError as error:
+        now = ctx.clock()
+        version = ctx.jobs.last_version(uid)
+        state = JobState(
+            uid=uid,
+            name=name,
+            version=max(version, 1),
+            enabled=False,
+            planned_until=now,
+            created_at=now,
+            changed_at=now,
+            decision=JobDecision(reason=Reason.INVALID, at=now),
+            invalid=error.why[:200],
+        )
+        ctx.jobs.rewrite(state)
+        log.warning("state row written anew", extra={"job": name, "uid": uid, "why": error.why})
+        return state
+
+
+def _cursor(definition: Definition, now: datetime, *, is_new: bool) -> datetime:
+    """Where planning starts. An `at` that is just past, as accepted when saved, still runs."""
     spec = definition.schedule
-    if spec is not None and spec.at is not None and spec.at <= now:
-        return spec.at - timedelta(seconds=1)
-    return now
+    if spec is None:
+        return now
+    if spec.at is not None:
+        return spec.at - timedelta(seconds=1) if now - LATE_LIMIT <= spec.at <= now else now
+    return now if is_new else resumed_cursor(schedule_of(spec, definition.name), now)
 
 
 def _due(ctx: Context, definition: Definition, cursor: datetime) -> datetime | None:
@@ -159,6 +194,13 @@ def _decision(definition: Definition, otherwise: Reason, now: datetime) -> JobDe
 
 def _dispatched(ctx: Context, state: JobState, definition: Definition) -> JobView:
     if state.due_at is not None and state.due_at <= ctx.clock():
-        dispatch(ctx, [state])
-        state = ctx.jobs.get_by_uid(state.uid) or state
+        # The job is stored; what is not dispatched now is dispatched by the next tick.
+        with suppress(UnavailableError):
+            dispatch(ctx, [state])
+            state = ctx.jobs.get_by_uid(state.uid) or state
     return JobView(state, definition)
+
+
+def _log(message: str, state: JobState) -> None:
+    about = {"job": state.name, "uid": state.uid, "version": state.version, "enabled": state.enabled}
+    log.info(message, extra={**about, "reason": state.decision.reason.value if state.decision else None})

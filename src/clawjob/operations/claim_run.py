@@ -10,6 +10,7 @@ from clawjob.domain.claiming import (
     Drop,
     End,
     GiveBack,
+    Holder,
     Start,
     Wait,
     before_due,
@@ -70,10 +71,9 @@ def _claim_once(
     superseded = _is_superseded(run, job, definition)
     decision = decide_claim(run, job, definition, claimant, ctx.times, superseded=superseded)
     if isinstance(decision, AskHolder):
-        holder = ctx.runs.get(decision.run_id)
-        decision = decide_claim(
-            run, job, definition, claimant, ctx.times, superseded=superseded, holder=holder, holder_read=True
-        )
+        other = ctx.runs.get(decision.run_id)
+        holder = Holder(other, other is not None and _is_superseded(other, job, definition))
+        decision = decide_claim(run, job, definition, claimant, ctx.times, superseded=superseded, holder=holder)
     match decision:
         case Drop() | GiveBack() | Wait():
             return decision
@@ -106,7 +106,7 @@ def _end(ctx: Context, run: Run, ended: Run) -> Drop | None:
 
 
 def _start(ctx: Context, run: Run, job: JobState, definition: Definition, start: Start) -> Claimed | None:
-    if start.takes_slot and not ctx.jobs.take_slot(job, run.run_id):
+    if start.takes_slot and not ctx.jobs.take_slot(job, run.run_id, start.from_holder):
         return None
     # Before the claim: a read that fails after it would cost an attempt.
     given = ctx.runs.params(run.run_id) if run.input_hash else {}

@@ -8,22 +8,24 @@ import logging
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import lru_cache
 from itertools import islice
 
-from clawjob.aws.queues import ToSend
+from clawjob.aws.job_item import item_of
+from clawjob.aws.queues import BATCH, ToSend
 from clawjob.aws.run_item import run_of
-from clawjob.domain.claiming import holds_slot
 from clawjob.domain.definition import Definition, Overlap
 from clawjob.domain.errors import InvalidInputError, UnavailableError, UnreadableRecordError
 from clawjob.domain.ids import gap_id, scheduled_run_id
 from clawjob.domain.job_state import JobDecision, JobState
 from clawjob.domain.messages import RunMessage
 from clawjob.domain.planning import Gap, JobPlan, Planned, is_late, plan_job
+from clawjob.domain.planning import look_at as next_look
 from clawjob.domain.rescuing import delay_until
 from clawjob.domain.run import Reason, Run, RunKind, State, close_run
 from clawjob.domain.schedule import Schedule, ScheduleSpec
+from clawjob.domain.times import Times
 from clawjob.operations.context import Context
 
 log = logging.getLogger(__name__)
@@ -105,7 +107,7 @@ class _Fence:
             self._report.invalid += 1
             log.error("job is invalid", extra={**about, "why": str(error)})
             try:
-                self._ctx.jobs.set_aside(self._state.uid, str(error), self._ctx.clock())
+                self._ctx.jobs.set_aside(item_of(self._state), str(error), self._ctx.clock())
             except UnavailableError:
                 log.warning("an invalid job stays in the index", extra=about)
         else:
@@ -188,8 +190,7 @@ def _moved(
     ctx: Context, state: JobState, schedule: Schedule, end: datetime, look_at: datetime | None, decision: JobDecision
 ) -> JobState | None:
     if look_at is None:
-        following = next(schedule.after(end), None)
-        look_at = None if following is None else schedule.due_at(following.scheduled_at) - ctx.times.look_ahead
+        look_at = next_look(schedule, end, ctx.times)
     if not ctx.jobs.advance(state, end, look_at, decision, None):
         return None
     return replace(state, planned_until=end, due_at=look_at, decision=decision)
@@ -215,11 +216,8 @@ def _pass_earlier_runs(
     ctx: Context, state: JobState, schedule: Schedule, runs: Sequence[Run], now: datetime
 ) -> JobState | None:
     waiting = [run for run in runs if run.state is State.QUEUED and run.token == 0]
-    messages = [ToSend(RunMessage(run.run_id, run.retry), 0) for run in waiting]
-    for pool in {run.pool for run in waiting}:
-        chosen = [message for message, run in zip(messages, waiting, strict=True) if run.pool == pool]
-        if not all(ctx.queues.send(pool, chosen)):
-            raise UnavailableError("SendMessageBatch", "the queue refused messages")
+    for run in waiting:
+        ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry))
     decision = JobDecision(reason=Reason.DISPATCHED, at=now, scheduled_at=runs[-1].scheduled_at, count=len(runs))
     return _moved(ctx, state, schedule, runs[-1].scheduled_at, None, decision)
 
@@ -227,23 +225,33 @@ def _pass_earlier_runs(
 def _put_runs(ctx: Context, work: _Work, report: DispatchReport) -> None:
     now = ctx.clock()
     for planned in work.plan.runs:
-        run = _new_run(work, planned, now, ctx.times.check)
+        run = _new_run(work, planned, now, ctx.times)
         try:
             first = ctx.runs.put_new(run)
+        except UnreadableRecordError as error:
+            # Somebody wrote the run, and nobody can read it: the job goes on without it.
+            log.warning("run is invalid", extra={"run_id": run.run_id, "why": error.why})
+            work.runs.append(run)
+            work.accepted.add(run.run_id)
+            report.invalid += 1
+            continue
         except UnavailableError as error:
             report.failed += 1
             log.warning("run is left for a later pass", extra={"run_id": run.run_id, "why": str(error)})
             return
         work.runs.append(first or run)
-        if first is None or (first.state is State.QUEUED and first.token == 0):
+        if first is None and run.is_final:
+            report.missed += 1
+            work.accepted.add(run.run_id)
+        elif first is None or (first.state is State.QUEUED and first.token == 0):
             work.to_send.append(first or run)
         else:
             work.accepted.add(run.run_id)
 
 
-def _new_run(work: _Work, planned: Planned, now: datetime, check: timedelta) -> Run:
+def _new_run(work: _Work, planned: Planned, now: datetime, times: Times) -> Run:
     occurrence = planned.occurrence
-    return Run(
+    run = Run(
         run_id=scheduled_run_id(work.state.uid, occurrence.scheduled_at),
         uid=work.state.uid,
         job=work.state.name,
@@ -255,8 +263,12 @@ def _new_run(work: _Work, planned: Planned, now: datetime, check: timedelta) -> 
         not_before=planned.not_before,
         queued_at=now,
         nominal_local=occurrence.nominal_local if occurrence.moved else None,
-        due_at=max(planned.not_before, now) + check,
+        due_at=max(planned.not_before, now) + times.check,
     )
+    if planned.missed is None:
+        return run
+    record = replace(run, gap_until=occurrence.scheduled_at, gap_count=1)
+    return close_run(record, State.MISSED, planned.missed, now, times.retention)
 
 
 def _send(ctx: Context, works: Sequence[_Work], report: DispatchReport) -> None:
@@ -265,8 +277,8 @@ def _send(ctx: Context, works: Sequence[_Work], report: DispatchReport) -> None:
         for run in work.to_send:
             by_pool[run.pool].append((work, run))
     for pool, entries in by_pool.items():
-        for start in range(0, len(entries), 10):
-            batch = entries[start : start + 10]
+        for start in range(0, len(entries), BATCH):
+            batch = entries[start : start + BATCH]
             # The clock is read at each send: delays of a long list would be too long by the end of it.
             now = ctx.clock()
             messages = [ToSend(RunMessage(run.run_id, run.retry), delay_until(run.not_before, now)) for _, run in batch]
@@ -290,12 +302,11 @@ def _free_slots(ctx: Context, works: Sequence[_Work]) -> set[str]:
     }
     if not wanted:
         return set()
-    now = ctx.clock()
     items = ctx.runs.get_items(wanted)
     free: set[str] = set()
     for run_id in wanted:
         try:
-            if run_id not in items or not holds_slot(run_of(items[run_id]), now):
+            if run_id not in items or run_of(items[run_id]).is_final:
                 free.add(run_id)
         except UnreadableRecordError:
             continue
@@ -314,7 +325,8 @@ def _advance(ctx: Context, work: _Work, report: DispatchReport, *, slot_is_free:
         return
     end = done[-1].scheduled_at if done else work.state.planned_until
     look_at = work.plan.look_at if complete else work.plan.runs[len(done)].not_before - ctx.times.look_ahead
-    late = sum(is_late(planned.not_before, now, ctx.times) for planned in work.plan.runs[: len(done)])
+    to_run = [planned for planned in work.plan.runs[: len(done)] if planned.missed is None]
+    late = sum(is_late(planned.not_before, now, ctx.times) for planned in to_run)
     report.caught_up += late
     decision = _decision(work.state, done, late, look_at, now)
     slot = _slot(work, done) if slot_is_free else None
@@ -322,9 +334,12 @@ def _advance(ctx: Context, work: _Work, report: DispatchReport, *, slot_is_free:
 
 
 def _decision(state: JobState, done: Sequence[Run], late: int, look_at: datetime | None, now: datetime) -> JobDecision:
-    if done:
+    started = [run for run in done if run.state is not State.MISSED]
+    if started:
         reason = Reason.CAUGHT_UP if late else Reason.DISPATCHED
-        return JobDecision(reason=reason, at=now, scheduled_at=done[-1].scheduled_at, count=len(done))
+        return JobDecision(reason=reason, at=now, scheduled_at=started[-1].scheduled_at, count=len(started))
+    if done:
+        return JobDecision(reason=Reason.MISSED, at=now, scheduled_at=done[-1].scheduled_at, count=len(done))
     if look_at is None:
         return JobDecision(reason=Reason.SCHEDULE_ENDED, at=now)
     return state.decision or JobDecision(reason=Reason.CHANGED, at=now)

@@ -4,10 +4,10 @@ import logging
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from clawjob.aws.queues import ToSend
 from clawjob.domain.claiming import cancelled
 from clawjob.domain.errors import LeaseLostError
 from clawjob.domain.messages import RunMessage
+from clawjob.domain.rescuing import SEND_AT_FIRST_CHECK
 from clawjob.domain.run import AttemptResult, Outcome, Reason, Run, State
 from clawjob.operations.context import Context
 
@@ -61,11 +61,11 @@ def _after(ctx: Context, seen: Run, now: datetime, check: timedelta) -> Run:
         reason=Reason.HANDED_BACK,
         lease_until=None,
         message_id=None,
-        checks=0,
+        checks=SEND_AT_FIRST_CHECK,
         due_at=now + check,
     )
 
 
 def _sent(ctx: Context, run: Run) -> Run:
-    ctx.queues.send(run.pool, [ToSend(RunMessage(run.run_id, run.retry), 0)])
+    ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry))
     return run

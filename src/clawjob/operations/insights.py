@@ -141,7 +141,10 @@ def why(ctx: Context, name: str) -> WhyJob:
     Raises:
         JobNotFoundError: there is no such job.
     """
-    state = ctx.jobs.get(name)
+    try:
+        state = ctx.jobs.get(name)
+    except UnreadableRecordError as error:
+        return WhyJob(name, (WhyLine("invalid", f"{error}; save the job again to heal it"),))
     found = ctx.jobs.definitions([(state.uid, state.version)])[state.uid, state.version]
     lines = [WhyLine("enabled", "yes" if state.enabled else "no: the job is paused")]
     zone = ZoneInfo("UTC")

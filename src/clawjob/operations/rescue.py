@@ -4,15 +4,12 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from clawjob.aws.queues import ToSend
 from clawjob.aws.run_item import run_of
-from clawjob.domain.definition import Definition
-from clawjob.domain.errors import UnavailableError, UnreadableRecordError
+from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.messages import RunMessage
 from clawjob.domain.rescuing import (
     AskToStop,
     CloseOverdue,
-    Expire,
     LeaveAlone,
     Lose,
     MoveCheck,
@@ -56,17 +53,16 @@ class Rescuer:
             except UnreadableRecordError as error:
                 self.report.invalid += 1
                 log.warning("run is invalid", extra={"run_id": run_id, "why": error.why})
-                self.ctx.runs.set_aside(run_id, error.why)
-            except UnavailableError as error:
+                self.ctx.runs.set_aside(items[run_id], error.why)
+            except Exception as error:
                 self.report.failed += 1
-                log.warning("run is left for a later pass", extra={"run_id": run_id, "why": str(error)})
+                log.warning("run is left for a later pass", extra={"run_id": run_id}, exc_info=error)
 
     def _rescue_one(self, run: Run) -> None:
         self.report.checked += 1
         waits = run.state in {State.QUEUED, State.RETRY_WAIT}
-        definition = self._definition(run) if waits else None
         waiting = self._waiting_in(run.pool) if waits else 0
-        self._apply(run, decide_rescue(run, definition, waiting, self.ctx.clock(), self.ctx.times))
+        self._apply(run, decide_rescue(run, waiting, self.ctx.clock(), self.ctx.times))
 
     def _apply(self, run: Run, decision: object) -> None:
         ctx = self.ctx
@@ -79,30 +75,28 @@ class Rescuer:
                 self._send(run, delay_seconds)
                 ctx.runs.postpone_check(run, after)
             case Lose(after, send):
-                if ctx.runs.lose(run, after).made:
-                    self.report.lost += 1
-                    log.warning(
-                        "worker lost", extra={"run_id": run.run_id, "attempt": run.token, "losses": after.losses}
-                    )
-                    if send:
-                        self._send(after, 0)
+                self._lose(run, after, send)
             case AskToStop(request, look_at):
-                ctx.runs.request_cancel(run.run_id, request, look_at)
+                log.warning("run is overdue", extra={"run_id": run.run_id, "deadline_at": str(run.deadline_at)})
+                ctx.runs.request_cancel(run, request, look_at)
             case CloseOverdue(after):
-                self.report.ended += ctx.runs.close_overdue(run, after).made
-            case Expire(after):
-                self.report.ended += ctx.runs.end_unstarted(run, after).made
+                if ctx.runs.close_overdue(run, after).made:
+                    self.report.ended += 1
+                    log.warning("overdue run closed", extra={"run_id": run.run_id, "state": after.state.value})
+
+    def _lose(self, run: Run, after: Run, send: bool) -> None:
+        if send:
+            # Before the write: a message that comes first finds a lease that ran out, and is a take-over.
+            self._send(run, 0)
+        if self.ctx.runs.lose(run, after).made:
+            self.report.lost += 1
+            about = {"run_id": run.run_id, "attempt": run.token, "losses": after.losses, "state": after.state.value}
+            log.warning("worker lost", extra=about)
 
     def _send(self, run: Run, delay_seconds: int) -> None:
-        message = ToSend(RunMessage(run.run_id, run.retry), min(delay_seconds, 900))
-        if not all(self.ctx.queues.send(run.pool, [message])):
-            raise UnavailableError("SendMessageBatch", "the queue refused a run")
+        self.ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry), delay_seconds)
         self.report.sent += 1
         log.info("run sent again", extra={"run_id": run.run_id, "job": run.job, "checks": run.checks})
-
-    def _definition(self, run: Run) -> Definition | None:
-        found = self.ctx.jobs.definitions([(run.uid, run.version)])[run.uid, run.version]
-        return found if isinstance(found, Definition) else None
 
     def _waiting_in(self, pool: str) -> int:
         if pool not in self._waiting:

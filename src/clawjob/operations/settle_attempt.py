@@ -3,7 +3,6 @@
 import logging
 from dataclasses import dataclass
 
-from clawjob.aws.queues import ToSend
 from clawjob.domain.definition import Definition
 from clawjob.domain.errors import UnavailableError
 from clawjob.domain.messages import RunMessage
@@ -64,9 +63,7 @@ def _definition(ctx: Context, run: Run | None) -> Definition | None:
 
 
 def _send(ctx: Context, run: Run) -> None:
-    message = ToSend(RunMessage(run.run_id, run.retry), delay_until(run.not_before, ctx.clock()))
-    if not all(ctx.queues.send(run.pool, [message])):
-        raise UnavailableError("SendMessageBatch", "the queue refused a retry")
+    ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry), delay_until(run.not_before, ctx.clock()))
 
 
 def _log(run: Run, result: AttemptResult) -> None:

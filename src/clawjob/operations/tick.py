@@ -105,7 +105,7 @@ def _states(ctx: Context, uids: tuple[str, ...], report: TickReport) -> list[Job
         except UnreadableRecordError as error:
             report.dispatch.invalid += 1
             log.warning("job is invalid", extra={"uid": uid, "why": error.why})
-            ctx.jobs.set_aside(uid, error.why, now)
+            ctx.jobs.set_aside(items[uid], error.why, now)
             continue
         # The index lags: another pass may have advanced the job already.
         if state.due_at is not None and state.due_at <= now:

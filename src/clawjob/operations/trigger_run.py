@@ -3,21 +3,27 @@
 import json
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
 from hashlib import sha256
 
-from clawjob.aws.queues import ToSend
-from clawjob.domain.definition import Definition
-from clawjob.domain.errors import IdempotencyKeyReusedError, InvalidInputError, JobNotFoundError, Problem
+from clawjob.domain.definition import Definition, ParamValue
+from clawjob.domain.errors import (
+    IdempotencyKeyReusedError,
+    InvalidInputError,
+    JobNotFoundError,
+    Problem,
+    UnavailableError,
+)
 from clawjob.domain.ids import keyed_run_id, manual_run_id
 from clawjob.domain.messages import RunMessage
+from clawjob.domain.rescuing import SEND_AT_FIRST_CHECK
 from clawjob.domain.run import Run, RunKind, State
 from clawjob.operations.context import Context
 
 log = logging.getLogger(__name__)
 
-ParamValue = str | int | float | bool
 MAX_PARAMS_BYTES = 16 * 1024
 
 
@@ -60,6 +66,7 @@ def trigger_run(ctx: Context, name: str, params: Mapping[str, ParamValue], key: 
         not_before=now,
         queued_at=now,
         due_at=now + ctx.times.send_check,
+        checks=SEND_AT_FIRST_CHECK,
         input_hash=fingerprint,
     )
     first = ctx.runs.put_new(run, params)
@@ -70,7 +77,8 @@ def trigger_run(ctx: Context, name: str, params: Mapping[str, ParamValue], key: 
     known = first or run
     if known.state is State.QUEUED and known.token == 0:
         # A refused send is no error: the run is stored, and its check sends it.
-        ctx.queues.send(known.pool, [ToSend(RunMessage(known.run_id, known.retry), 0)])
+        with suppress(UnavailableError):
+            ctx.queues.send_run(known.pool, RunMessage(known.run_id, known.retry))
     log.info("run triggered", extra={"run_id": known.run_id, "job": name, "new": first is None})
     return Triggered(known, first is None)
 

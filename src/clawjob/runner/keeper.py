@@ -36,7 +36,7 @@ class LeaseKeeper:
     def __init__(self, ctx: Context, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._ctx = ctx
         self._monotonic = monotonic
-        self._held: dict[str, Held] = {}
+        self._held: dict[tuple[str, int], Held] = {}
         self._changed = threading.Condition()
         self._closed = False
         self._interval = ctx.times.keep / ctx.times.pace
@@ -57,20 +57,24 @@ class LeaseKeeper:
     def hold(self, held: Held) -> None:
         """Keep a lease from now on; it was given just now."""
         with self._changed:
-            self._held[held.run_id] = held
+            self._held[held.run_id, held.token] = held
             self._changed.notify()
 
     def release(self, held: Held) -> None:
         """Stop keeping a lease."""
         with self._changed:
-            self._held.pop(held.run_id, None)
+            self._held.pop((held.run_id, held.token), None)
 
     def renew_all(self) -> None:
         """Renew every lease once."""
         with self._changed:
             held = list(self._held.values())
+        # All leases first: a queue that hangs must not cost a lease.
         for one in held:
             self._renew(one)
+        for one in held:
+            if not one.lost:
+                self._extend_visibility(one)
 
     def _keep(self) -> None:
         due = self._monotonic()
@@ -98,15 +102,20 @@ class LeaseKeeper:
             return
         except UnavailableError as error:
             log.warning("lease not renewed", extra={**about, "why": str(error)})
-            if timedelta(seconds=self._monotonic() - held.renewed_at) > self._lease:
-                # Nobody answers, so another worker may have it by now.
-                log.warning("lease ran out", extra=about)
-                self._lose(held)
+            self._lose_what_ran_out()
             return
         held.renewed_at = asked_at
-        self._extend_visibility(held)
         if cancel is not None:
             held.on_cancel(cancel)
+
+    def _lose_what_ran_out(self) -> None:
+        """End every attempt whose lease ran out while nobody answered: another worker may have it by now."""
+        with self._changed:
+            held = list(self._held.values())
+        for one in held:
+            if timedelta(seconds=self._monotonic() - one.renewed_at) > self._lease:
+                log.warning("lease ran out", extra={"run_id": one.run_id, "attempt": one.token})
+                self._lose(one)
 
     def _extend_visibility(self, held: Held) -> None:
         ctx = self._ctx

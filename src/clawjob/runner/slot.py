@@ -9,6 +9,7 @@ import math
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -30,6 +31,7 @@ from clawjob.runner.stop import StopRequest
 
 log = logging.getLogger(__name__)
 
+_AFTER_TROUBLE = timedelta(seconds=3)
 _FIRST_PAUSE = 1.0
 _LONGEST_PAUSE = 20.0
 _LONGEST_HIDE = 43_200
@@ -69,7 +71,9 @@ class Slot:
             # A newer worker may know it; nobody does: the queue moves it to the dead letters.
             log.warning("message cannot be handled", extra={"message_id": received.message_id, "why": str(error)})
         except UnavailableError as error:
-            log.warning("message is left to come back", extra={"message_id": received.message_id, "why": str(error)})
+            log.warning("message comes back", extra={"message_id": received.message_id, "why": str(error)})
+            with suppress(UnavailableError):
+                self._hide(received, _AFTER_TROUBLE)
         finally:
             self.stop = None
             self.resources = None

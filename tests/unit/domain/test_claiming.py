@@ -10,10 +10,10 @@ from clawjob.domain.claiming import (
     Drop,
     End,
     GiveBack,
+    Holder,
     Start,
     Wait,
     decide_claim,
-    holds_slot,
 )
 from clawjob.domain.definition import Definition, Overlap
 from clawjob.domain.job_state import JobState
@@ -168,22 +168,38 @@ def test_the_holder_of_the_slot_is_asked_for_and_keeps_others_out_until_it_is_fi
     """SCH-13: a queued run counts as active."""
     job = replace(JOB, active=OTHER.run_id)
     assert claim(RUN, definition=SKIP, job=job) == AskHolder(OTHER.run_id)
-    waiting = claim(RUN, definition=SKIP, job=job, holder=OTHER, holder_read=True)
+    waiting = claim(RUN, definition=SKIP, job=job, holder=Holder(OTHER, False))
     assert ended(waiting) == (State.SKIPPED, Reason.OVERLAP)
     assert isinstance(waiting, End)
     assert waiting.run.why == OTHER.run_id
-    final = claim(RUN, definition=SKIP, job=job, holder=replace(OTHER, state=State.FAILED), holder_read=True)
+    final = claim(RUN, definition=SKIP, job=job, holder=Holder(replace(OTHER, state=State.FAILED), False))
     assert isinstance(final, Start)
     assert final.takes_slot
-    removed = claim(RUN, definition=SKIP, job=job, holder=None, holder_read=True)
+    removed = claim(RUN, definition=SKIP, job=job, holder=Holder(None, False))
     assert isinstance(removed, Start)
 
 
 def test_a_run_by_hand_is_not_kept_out_by_one_whose_instant_has_not_come() -> None:
+    job = replace(JOB, active=OTHER.run_id)
     later = replace(OTHER, not_before=NOW + timedelta(minutes=2))
-    assert not holds_slot(later, NOW)
-    assert holds_slot(later, NOW + timedelta(minutes=2))
-    assert holds_slot(replace(later, token=1, state=State.RETRY_WAIT), NOW)
+    decision = claim(RUN, definition=SKIP, job=job, holder=Holder(later, False))
+    assert isinstance(decision, Start)
+    assert decision.from_holder == later
+    begun = replace(later, token=1, state=State.RETRY_WAIT)
+    assert isinstance(claim(RUN, definition=SKIP, job=job, holder=Holder(begun, False)), End)
+
+
+def test_a_holder_that_will_never_start_keeps_nobody_out() -> None:
+    job = replace(JOB, active=OTHER.run_id)
+    assert isinstance(claim(RUN, definition=SKIP, job=job, holder=Holder(OTHER, True)), Start)
+    short = replace(SKIP, queue_deadline=timedelta(minutes=4))
+    assert isinstance(claim(RUN, definition=short, job=job, holder=Holder(OTHER, False)), Start)
+
+
+def test_a_copy_does_not_take_over_while_the_result_may_be_on_its_way() -> None:
+    assert isinstance(claim(VANISHED, message_id="copy"), Drop)
+    late = claim(VANISHED, message_id="copy", now=NOW + TIMES.lost_after)
+    assert isinstance(late, Start)
 
 
 def test_a_take_over_is_not_kept_out_by_its_own_job() -> None:

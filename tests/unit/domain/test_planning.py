@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from clawjob.domain.definition import CatchUp, CatchUpMode
-from clawjob.domain.planning import JobPlan, plan_job
+from clawjob.domain.planning import JobPlan, plan_job, resumed_cursor
 from clawjob.domain.run import Reason
 from clawjob.domain.schedule import Schedule, ScheduleSpec
 from clawjob.domain.times import Times
@@ -28,7 +28,7 @@ def hourly() -> Schedule:
 
 
 def instants(plan: JobPlan) -> list[datetime]:
-    return [run.occurrence.scheduled_at for run in plan.runs]
+    return [run.occurrence.scheduled_at for run in plan.runs if run.missed is None]
 
 
 def test_an_instant_within_the_look_ahead_is_dispatched_before_it_is_due() -> None:
@@ -76,8 +76,24 @@ def test_a_minutely_job_goes_on_after_any_downtime(down: timedelta) -> None:
     now = at(12, 0, 30)
     gap = plan_job(schedule, CatchUp(), now - down, now, TIMES).gap
     assert gap is not None
-    assert gap.count == down // timedelta(minutes=1) - 1
-    assert instants(plan_job(schedule, CatchUp(), gap.to_at, now, TIMES))[0] == at(12)
+    after = plan_job(schedule, CatchUp(), gap.to_at, now, TIMES)
+    missed = [run for run in after.runs if run.missed]
+    assert gap.count + len(missed) == down // timedelta(minutes=1) - 1
+    assert instants(after)[0] == at(12)
+
+
+def test_an_instant_that_another_pass_may_hold_this_moment_is_missed_by_a_record_of_its_own() -> None:
+    schedule = Schedule(ScheduleSpec(every=timedelta(seconds=30)), "job")
+    gap = plan_job(schedule, CatchUp(), at(11), at(12), TIMES).gap
+    assert gap is not None
+    assert gap.to_at == at(12) - 2 * TIMES.tick
+    after = plan_job(schedule, CatchUp(), gap.to_at, at(12), TIMES)
+    assert [run.occurrence.scheduled_at for run in after.runs if run.missed] == [
+        at(11, 58, 30),
+        at(11, 59),
+        at(11, 59, 30),
+    ]
+    assert instants(after)[0] == at(12)
 
 
 @pytest.mark.parametrize(("late", "runs"), [(59, True), (60, True), (61, False)])
@@ -85,12 +101,8 @@ def test_a_minutely_job_goes_on_after_any_downtime(down: timedelta) -> None:
 def test_an_instant_later_than_its_window_is_missed(mode: CatchUpMode, late: int, runs: bool) -> None:
     """SCH-04: a window of 60 s; without catch-up an instant is missed a tick after it was due."""
     plan = plan_job(hourly(), CatchUp(mode, window=timedelta(seconds=60)), at(11), at(12, 0, late), TIMES)
-    assert (plan.gap is None) is runs
-    if runs:
-        assert instants(plan) == [at(12)]
-    else:
-        assert plan.gap is not None
-        assert plan.gap.count == 1
+    assert instants(plan) == ([at(12)] if runs else [])
+    assert [run.occurrence.scheduled_at for run in plan.runs if run.missed] == ([] if runs else [at(12)])
 
 
 def test_no_instant_before_the_start_of_planning_is_ever_run() -> None:
@@ -166,8 +178,17 @@ def test_every_instant_is_run_or_missed_exactly_once_whatever_the_passes(
             if not plan.runs:
                 break
             run += instants(plan)
-            cursor = run[-1]
+            missed += sum(planned.missed is not None for planned in plan.runs)
+            cursor = plan.runs[-1].occurrence.scheduled_at
     assert run == sorted(set(run))
     nominal = list(takewhile(lambda one: one.scheduled_at <= cursor, schedule.after(begin)))
     assert len(run) + missed == len(nominal)
     assert set(run) <= {one.scheduled_at for one in nominal}
+
+
+def test_after_a_resume_an_instant_that_its_jitter_has_not_brought_yet_is_still_planned() -> None:
+    schedule = Schedule(ScheduleSpec(cron="0 * * * *", jitter=timedelta(minutes=29)), "job")
+    due = schedule.due_at(at(12))
+    assert resumed_cursor(schedule, due - timedelta(seconds=1)) < at(12)
+    assert resumed_cursor(schedule, due) == due
+    assert resumed_cursor(hourly(), at(12, 0, 1)) == at(12, 0, 1)

@@ -3,11 +3,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from clawjob.domain.definition import Definition
 from clawjob.domain.rescuing import (
+    SEND_AT_FIRST_CHECK,
     AskToStop,
     CloseOverdue,
-    Expire,
     LeaveAlone,
     Lose,
     MoveCheck,
@@ -21,7 +20,6 @@ from clawjob.domain.times import Times
 TIMES = Times()
 NOW = datetime(2024, 6, 5, 12, 15, tzinfo=UTC)
 DUE = NOW - timedelta(minutes=15)
-DEFINITION = Definition(name="news", command="/bin/true")
 QUEUED = Run(
     run_id="000000000001-20240605T120000Z",
     uid="000000000001",
@@ -45,8 +43,8 @@ RUNNING = replace(
 )
 
 
-def rescue(run: Run, waiting: int = 0, now: datetime = NOW, definition: Definition | None = DEFINITION) -> object:
-    return decide_rescue(run, definition, waiting, now, TIMES)
+def rescue(run: Run, waiting: int = 0, now: datetime = NOW) -> object:
+    return decide_rescue(run, waiting, now, TIMES)
 
 
 def test_a_run_whose_check_has_not_come_is_left_alone() -> None:
@@ -93,11 +91,15 @@ def test_a_long_retry_is_sent_when_its_instant_is_near_and_then_checked_like_a_q
     assert isinstance(again, MoveCheck)
 
 
-def test_a_run_past_its_queue_deadline_expires_without_a_worker() -> None:
-    definition = replace(DEFINITION, queue_deadline=timedelta(minutes=10))
-    decision = rescue(QUEUED, waiting=1, definition=definition)
-    assert isinstance(decision, Expire)
-    assert (decision.run.state, decision.run.reason) == (State.EXPIRED, Reason.QUEUE_DEADLINE)
+def test_a_run_whose_message_may_never_have_been_sent_is_sent_at_its_first_check() -> None:
+    decision = rescue(replace(QUEUED, checks=SEND_AT_FIRST_CHECK), waiting=9)
+    assert isinstance(decision, SendThenMove)
+
+
+def test_a_final_run_that_is_still_in_the_index_leaves_it() -> None:
+    decision = rescue(replace(QUEUED, state=State.SUCCEEDED))
+    assert isinstance(decision, MoveCheck)
+    assert decision.run.due_at is None
 
 
 def test_a_live_worker_is_only_looked_at_later() -> None:

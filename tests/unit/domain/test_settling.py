@@ -121,8 +121,20 @@ def test_with_a_cancel_request_every_end_but_success_is_cancelled() -> None:
         assert state is (State.SUCCEEDED if outcome in {Outcome.SUCCEEDED, Outcome.EMPTY} else State.CANCELLED)
 
 
+def test_an_empty_end_is_not_retried_when_a_cancel_was_asked_for() -> None:
+    again = replace(DEFINITION, retry=RetryPolicy(retry_on=("empty",)))
+    assert settled(settle(RUNNING, Outcome.EMPTY, definition=again))[0] is State.RETRY_WAIT
+    asked = replace(RUNNING, cancel=CancelRequest(NOW, "anna", ""))
+    assert settled(settle(asked, Outcome.EMPTY, definition=again))[0] is State.SUCCEEDED
+
+
+def test_nobody_is_taken_for_the_scheduler_by_name() -> None:
+    asked = replace(RUNNING, cancel=CancelRequest(NOW, "scheduler", "enough"))
+    assert settled(settle(asked, Outcome.CANCELLED)) == (State.CANCELLED, Reason.CANCEL_REQUESTED)
+
+
 def test_a_run_that_the_scheduler_asked_to_stop_is_timed_out_and_not_retried() -> None:
-    asked = replace(RUNNING, cancel=CancelRequest(NOW, "scheduler", "long past its deadline"))
+    asked = replace(RUNNING, cancel=CancelRequest(NOW, "scheduler", "long past its deadline", is_overdue=True))
     assert settled(settle(asked, Outcome.CANCELLED)) == (State.TIMED_OUT, Reason.OVERDUE)
 
 
