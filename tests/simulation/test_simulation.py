@@ -23,6 +23,7 @@ def _told(simulation: Simulation) -> str:
     return f"seed {simulation.seed}: {dict(states)}, trouble {dict(simulation.happened)}"
 
 
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_thirty_days_of_twenty_jobs_with_random_faults_account_for_every_instant(
     aws: Any, clock: ManualClock, seed: int

@@ -61,7 +61,7 @@ class Trouble:
     """Hooks ahead of every call; what they raise takes the call's place."""
     instead: list[Callable[[str, dict[str, Any], Call], Any]] = field(default_factory=list)
     """Hooks around every call, the last one outermost."""
-    after: list[Callable[[str], None]] = field(default_factory=list)
+    after: list[Callable[[str, dict[str, Any]], None]] = field(default_factory=list)
     """Hooks after every call that was made."""
 
     def watch(self, *clients: Any) -> None:
@@ -93,7 +93,7 @@ class Trouble:
             return call(name, parameters)
         finally:
             for hook in self.after:
-                hook(name)
+                hook(name, parameters)
 
     def _trouble(self, name: str, parameters: dict[str, Any], make: Call) -> Any:
         match self.fault:

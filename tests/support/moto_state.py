@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from moto.dynamodb.models import dynamodb_backends
+from moto.dynamodb.models.dynamo_type import DynamoType
 from moto.sqs.models import sqs_backends
 
 from clawjob.aws.codec import decode_item
@@ -52,6 +53,15 @@ def run_states() -> dict[str, tuple[str, int]]:
             run_id = item.attrs["pk"].value.removeprefix("RUN#")
             found[run_id] = item.attrs["state"].value, int(token.value) if token else 0
     return found
+
+
+def run_state(run_id: str) -> tuple[str, int] | None:
+    """State and token of a run or record."""
+    item = _table().get_item(DynamoType({"S": f"RUN#{run_id}"}), DynamoType({"S": "RUN"}))
+    if item is None:
+        return None
+    token = item.attrs.get("token")
+    return item.attrs["state"].value, int(token.value) if token else 0
 
 
 def next_due() -> str | None:

@@ -87,6 +87,7 @@ class World:
     _states: dict[str, tuple[str, int]] = field(default_factory=dict)
     _last_tick: datetime = BEGIN
     _names: int = 0
+    _due: tuple[int, str | None] = (-1, None)
 
     def reset(self, fault: Fault | None = None, at: int = 0) -> None:
         """Begin again with nothing."""
@@ -101,7 +102,7 @@ class World:
         self.script, self.crashed, self.crashed_holding, self._states = [], [], set(), {}
         self.violations, self.overlaps = [], []
         self.trouble.before, self.trouble.instead = [], []
-        self._last_tick, self._names = BEGIN, 0
+        self._last_tick, self._names, self._due = BEGIN, 0, (-1, None)
         self.start_worker()
 
     # ---- actors ----
@@ -272,7 +273,7 @@ class World:
 
     def _tick_at(self) -> datetime:
         """The first minute after the last tick at which something is due."""
-        due = moto_state.next_due()
+        due = self._next_due()
         first = self._last_tick + (timedelta(hours=1) if self.hourly else timedelta(days=36_500))
         if due is not None:
             first = min(first, from_text(due) + _SOON)
@@ -282,26 +283,27 @@ class World:
             instant += TICK
         return instant if first < _NEVER else _NEVER
 
+    def _next_due(self) -> str | None:
+        """The smallest instant in the due index; looked up again only after a call."""
+        if self._due[0] != len(self.trouble.calls):
+            self._due = len(self.trouble.calls), moto_state.next_due()
+        return self._due[1]
+
     # ---- what is so ----
 
-    def watch(self, name: str) -> None:
+    def watch(self, name: str, parameters: dict[str, Any]) -> None:
         """Note every change of a run's state after a write, and every move that the table does not have."""
-        if name not in WRITES:
-            return
-        states = moto_state.run_states()
-        for run_id, (state, token) in states.items():
-            old = self._states.get(run_id)
-            if old == (state, token):
+        for run_id in _written_runs(name, parameters):
+            new, old = moto_state.run_state(run_id), self._states.get(run_id)
+            if new is None or new == old:
                 continue
-            source = State(old[0]) if old else None
-            actor = self.trouble.actor
-            if source != state or token != (old[1] if old else 0):
-                self.moves.append(Move(run_id, source, State(state), actor))
-                if source in FINAL or not is_legal(source, State(state), Actor(actor)):
-                    self.violations.append(f"{actor} moved {run_id} from {source} to {state}")
-            if token - (old[1] if old else 0) not in (0, 1):
-                self.violations.append(f"the token of {run_id} jumped to {token}")
-        self._states = states
+            self._states[run_id] = new
+            source, target, actor = State(old[0]) if old else None, State(new[0]), self.trouble.actor
+            self.moves.append(Move(run_id, source, target, actor))
+            if source in FINAL or not is_legal(source, target, Actor(actor)):
+                self.violations.append(f"{actor} moved {run_id} from {source} to {target}")
+            if new[1] - (old[1] if old else 0) not in (0, 1):
+                self.violations.append(f"the token of {run_id} jumped to {new[1]}")
 
     def runs(self) -> dict[str, Run]:
         """All runs and records."""
@@ -344,6 +346,16 @@ class World:
         }
         due = moto_state.next_due()
         return f"now {to_text(self.clock())}, messages {dict(self.messages())}, open {open_runs}, next due {due}"
+
+
+def _written_runs(name: str, parameters: dict[str, Any]) -> list[str]:
+    """Ids of the runs that a call writes."""
+    if name == "TransactWriteItems":
+        writes = [next(iter(entry.values())) for entry in parameters["TransactItems"]]
+    else:
+        writes = [parameters] if name in WRITES else []
+    keys = [write.get("Key") or write["Item"] for write in writes]
+    return [key["pk"]["S"].removeprefix("RUN#") for key in keys if key["sk"]["S"] == "RUN"]
 
 
 _NEVER = BEGIN + timedelta(days=36_000)
