@@ -6,6 +6,7 @@ is recognised. So every method may be repeated.
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -26,7 +27,7 @@ from clawjob.aws.table import (
     runs_of,
     state_key,
 )
-from clawjob.domain.errors import LeaseLostError
+from clawjob.domain.errors import LeaseLostError, UnreadableRecordError
 from clawjob.domain.ids import uid_of
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobState
@@ -240,7 +241,12 @@ class RunStore:
         keys, last = next(pages)
         ids = [str(key[PK]).removeprefix("RUN#") for key in keys]
         items = self.get_items(ids)
-        return tuple(run_of(items[run_id]) for run_id in ids if run_id in items), last
+        runs: list[Run] = []
+        for run_id in ids:
+            # Removed since the index was written, or damaged: a list goes on without it.
+            with suppress(KeyError, UnreadableRecordError):
+                runs.append(run_of(items[run_id]))
+        return tuple(runs), last
 
     def parts(self, run_id: str) -> RunParts:
         """Read what belongs to a run: earlier attempts, outputs, params, log tails."""

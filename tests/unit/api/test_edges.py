@@ -121,6 +121,28 @@ def test_a_job_that_cannot_be_read_is_left_out_of_lists_and_told_alone(api: Clie
     assert fresh("GET", "/jobs/bad").status == 200
 
 
+def test_damaged_rows_leave_the_rest_of_every_list(api: Client, service: Service) -> None:
+    """CRON-21."""
+    for name in ("good", "bad"):
+        api("POST", "/jobs", job(name))
+        for _ in range(2):
+            api("POST", f"/jobs/{name}/runs")
+    uid = api("GET", "/jobs/bad").json["state"]["uid"]
+    damaged = api("GET", "/jobs/good/runs").json["items"][0]["run_id"]
+    for pk, sk in ((f"JOB#{uid}", "STATE"), (f"RUN#{damaged}", "RUN")):
+        service.dynamodb.update_item(
+            TableName="clawjob-test",
+            Key={"pk": {"S": pk}, "sk": {"S": sk}},
+            UpdateExpression="SET v = :v",
+            ExpressionAttributeValues={":v": {"N": "99"}},
+        )
+    assert [item["name"] for item in api("GET", "/jobs").json["items"]] == ["good"]
+    assert len(api("GET", "/jobs/good/runs").json["items"]) == 1
+    assert api("GET", "/jobs/good/why").status == 200
+    assert api("GET", "/jobs/bad/why").status == 200
+    assert api("GET", f"/runs/{damaged}").status == 500
+
+
 def test_kinds_of_problems_have_names_of_their_own() -> None:
     names = [kind.name for kind in problems.KINDS]
     assert len(set(names)) == len(names)
