@@ -15,8 +15,9 @@ from clawjob.domain.run import Outcome, Reason, State
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.operations.apply_job import create_job
 from clawjob.operations.cancel_run import cancel_run
-from clawjob.operations.claim_run import claim_run
+from clawjob.operations.claim_run import Claimed, claim_run
 from clawjob.operations.insights import get_run
+from clawjob.runner.memory import memory_limit
 from worker.conftest import Bench, until
 
 
@@ -168,7 +169,8 @@ def test_a_worker_whose_lease_was_taken_ends_its_child_and_reports_nothing(bench
     ]
     worker.send_signal(signal.SIGSTOP)
     message = RunMessage(run_id, 0)
-    until(lambda: not isinstance(claim_run(bench.context, message, "m9", "w9"), Drop), 20)
+    own = bench.run(run_id).message_id or ""
+    until(lambda: isinstance(claim_run(bench.context, message, own, "w9"), Claimed), 20)
     worker.send_signal(signal.SIGCONT)
     psutil.wait_procs([child], timeout=15)
     assert not child.is_running()
@@ -186,6 +188,18 @@ def test_a_cancel_reaches_the_child_within_a_keep_interval(bench: Bench) -> None
     assert (run.state, run.why) == (State.CANCELLED, "wrong page")
     assert run.attempt is not None
     assert run.attempt.outcome is Outcome.CANCELLED
+
+
+def test_no_more_runs_are_taken_than_there_is_memory_for(bench: Bench) -> None:
+    for _ in range(3):
+        job(bench, say_start(bench, "time.sleep(3)"))
+    limit = memory_limit()
+    bench.start_worker(CLAWJOB_MEMORY_RESERVE=str(limit // 4), CLAWJOB_SLOT_MEMORY=str(limit // 3))
+    until(lambda: len(starts(bench)) == 2)
+    until(lambda: bench.settle_all() or None)
+    assert len(starts(bench)) == 2
+    until(lambda: len(starts(bench)) == 3)
+    assert '"MemoryLimit"' in bench.log()
 
 
 def test_no_run_is_taken_without_memory_for_it(bench: Bench) -> None:

@@ -92,8 +92,8 @@ class EventLines:
             if line.strip():
                 self.say(name, line)
             return
-        if read["message"] == "run started":
-            return  # "run taken" has just said it
+        if read["message"] == "run started" or "_aws" in read:
+            return  # "run taken" has just said it; a metric is no event
         fields = {key: value for key, value in read.items() if key not in _OF_EVERY_LINE}
         what = str(read["message"])
         if read.get("exception"):

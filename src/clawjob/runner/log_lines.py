@@ -4,10 +4,12 @@ import json
 import logging
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final
 
 from clawjob.domain.instants import Clock, to_text
 
+NAMESPACE: Final = "clawjob"
 _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -41,3 +43,20 @@ def log_to_stdout(clock: Clock, **always: str) -> None:
     root.handlers[:] = [handler]
     root.setLevel(logging.INFO)
     root.propagate = False
+
+
+def metrics(values: Mapping[str, float], pool: str, at: datetime) -> dict[str, Any]:
+    """Fields that make a record a metric of CloudWatch too, in its embedded metric format.
+
+    Args:
+        values: by name; names that end in `Limit` are bytes, the others counts.
+        pool: the one dimension.
+        at: the present instant.
+    """
+    units = [{"Name": name, "Unit": "Bytes" if name.endswith("Limit") else "Count"} for name in values]
+    directive = {"Namespace": NAMESPACE, "Dimensions": [["Pool"]], "Metrics": units}
+    return {
+        "_aws": {"Timestamp": int(at.timestamp() * 1000), "CloudWatchMetrics": [directive]},
+        "Pool": pool,
+        **values,
+    }

@@ -24,9 +24,9 @@ from clawjob.operations.context import Context
 from clawjob.runner.child import Supervisor, SupervisorSettings
 from clawjob.runner.environment import DEFAULT_PATH, hide_worker
 from clawjob.runner.keeper import LeaseKeeper
-from clawjob.runner.log_lines import log_to_stdout
+from clawjob.runner.log_lines import log_to_stdout, metrics
 from clawjob.runner.log_shipper import LogShipper
-from clawjob.runner.memory import MemoryGate
+from clawjob.runner.memory import READ_EVERY, MemoryGate
 from clawjob.runner.slot import Slot, SlotParts
 from clawjob.services import services_from
 from clawjob.settings import WorkerSettings
@@ -35,8 +35,6 @@ log = logging.getLogger(__name__)
 
 _POLL_AGAIN: Final = 5.0
 """Seconds after a poll that failed."""
-_MEMORY_AGAIN: Final = 60.0
-"""Seconds after the memory gate said no; a slot that becomes free ends the wait."""
 _KILL_GRACE: Final = timedelta(seconds=10)
 """Between TERM and KILL for what must be handed back."""
 _HAND_BACK: Final = timedelta(seconds=15)
@@ -77,6 +75,7 @@ class Worker:
         self._free = threading.Semaphore(options.slots)
         self._freed = threading.Event()
         self._busy = 0
+        self._publish_at = time.monotonic()
         self._lock = threading.Condition()
         self._threads = [
             threading.Thread(target=self._serve, args=(slot,), name=f"slot-{number}", daemon=True)
@@ -110,38 +109,62 @@ class Worker:
 
     def _poll(self) -> None:
         while not self._draining.is_set():
-            if not self._may_take():
-                continue
             places = self._take_places()
+            if not places:
+                continue
             received: list[Received] = []
             try:
                 received = self._ctx.queues.receive(self._options.pool, places, timedelta(seconds=LONG_POLL_SECONDS))
             except UnavailableError as error:
                 log.warning("poll failed", extra={"why": str(error)})
                 self._draining.wait(_POLL_AGAIN)
-            for _ in range(places - len(received)):
-                self._free.release()
+            self._return_places(places - len(received))
             for message in received:
                 self._hand_out(message)
 
-    def _may_take(self) -> bool:
-        self._freed.clear()
-        if self._memory.refresh():
-            log.warning("memory limit changed", extra={"memory_limit": self._memory.limit_bytes})
-        in_use = [resources.memory_bytes for slot in self._slots if (resources := slot.resources) is not None]
-        refusal = self._memory.refusal(in_use)
-        if refusal:
-            log.warning("no run is taken for want of memory", extra={"why": refusal})
-            self._freed.wait(_MEMORY_AGAIN)
-        return not refusal
-
     def _take_places(self) -> int:
-        """Wait for a free slot, then take all that are free, up to a batch."""
-        self._free.acquire()
+        """Wait for a free slot, then take as many as are free and as the memory allows, up to a batch; 0 for none."""
+        if not self._free.acquire(timeout=READ_EVERY):
+            self._look_at_memory()
+            return 0
+        self._look_at_memory()
         places = 1
         while places < BATCH and self._free.acquire(blocking=False):
             places += 1
-        return places
+        allowed, refusal = self._allowed(places)
+        self._return_places(places - allowed)
+        if not allowed:
+            log.warning("no run is taken for want of memory", extra={"why": refusal})
+            self._freed.clear()
+            self._freed.wait(READ_EVERY)
+        return allowed
+
+    def _return_places(self, count: int) -> None:
+        for _ in range(count):
+            self._free.release()
+
+    def _allowed(self, places: int) -> tuple[int, str]:
+        """How many of some places there is memory for, and why not for more."""
+        known = [resources.memory_bytes for slot in self._slots if (resources := slot.resources) is not None]
+        # A message in hand is not claimed yet: its run may want as much as a slot has.
+        in_use = known + [None] * max(0, self._busy - len(known))
+        for count in range(places):
+            refusal = self._memory.refusal(in_use + [None] * count)
+            if refusal:
+                return count, refusal
+        return places, ""
+
+    def _look_at_memory(self) -> None:
+        """Read the limit again each minute, and publish it: lowered from outside, it would kill a run at night."""
+        before = self._memory.limit_bytes
+        if self._memory.refresh():
+            about = {"memory_limit": self._memory.limit_bytes, "memory_limit_before": before}
+            log.warning("memory limit changed", extra=about)
+        now = time.monotonic()
+        if now >= self._publish_at:
+            self._publish_at = now + READ_EVERY
+            sizes = {"MemoryLimit": self._memory.limit_bytes, "SlotsInUse": self._busy}
+            log.info("worker lives", extra=metrics(sizes, self._options.pool, self._ctx.clock()))
 
     def _hand_out(self, message: Received) -> None:
         if self._draining.is_set() or not self._guard.measured.is_set():
