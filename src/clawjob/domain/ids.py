@@ -33,8 +33,8 @@ def keyed_run_id(uid: str, idempotency_key: str) -> str:
 
 
 def gap_id(uid: str, from_at: datetime) -> str:
-    """Name the record of a gap by the first instant that it holds."""
-    return f"{uid}-gap{_stamp(from_at)}"
+    """Name the record of a gap: as the run of its first instant, so that of record and run only one can be put."""
+    return scheduled_run_id(uid, from_at)
 
 
 def uid_of(run_id: str) -> str:

@@ -165,6 +165,9 @@ def _pass_gap(
     )
     record = close_run(record, State.MISSED, gap.reason, now, ctx.times.retention)
     first = ctx.runs.put_new(record)
+    if first is not None and first.gap_until is None:
+        # Another pass, which still sees the first instant as one to run, put it this moment.
+        return None
     if first is not None and first.gap_until is not None and first.gap_until != gap.to_at:
         # The first written decision stands: an earlier pass recorded a shorter gap and crashed.
         record, look_at = first, None
@@ -206,10 +209,17 @@ def _runs_put_before(ctx: Context, state: JobState, schedule: Schedule, gap: Gap
     items = ctx.runs.get_items(ids)
     found: list[Run] = []
     for run_id in ids:
-        if run_id not in items:
+        run = run_of(items[run_id]) if run_id in items else None
+        # A record of many instants, whose pass crashed before it advanced, is found when ours is put.
+        if run is None or _is_long(run):
             break
-        found.append(run_of(items[run_id]))
+        found.append(run)
     return found
+
+
+def _is_long(run: Run) -> bool:
+    """Whether it is the record of a gap that holds more than its first instant."""
+    return run.gap_until is not None and run.gap_until > run.scheduled_at
 
 
 def _pass_earlier_runs(
@@ -238,6 +248,9 @@ def _put_runs(ctx: Context, work: _Work, report: DispatchReport) -> None:
         except UnavailableError as error:
             report.failed += 1
             log.warning("run is left for a later pass", extra={"run_id": run.run_id, "why": str(error)})
+            return
+        if first is not None and _is_long(first):
+            # Another pass recorded a gap from here on: what it holds is not ours to put.
             return
         work.runs.append(first or run)
         if first is None and run.is_final:
