@@ -10,6 +10,7 @@ from clawjob.domain.messages import RunMessage
 from clawjob.domain.run import FINAL, Attempt, Reason, Run, RunKind, State, close_run, lost_attempt
 from clawjob.domain.times import Times
 
+_HELD: Final = "its worker holds the lease"
 _AFTER_LEASE: Final = timedelta(seconds=2)
 """A message that comes back while its own worker lives returns so long after the lease would end."""
 
@@ -95,7 +96,7 @@ def before_due(run: Run | None, claimant: Claimant, times: Times) -> Drop | Give
     if run.state is State.RUNNING and run.lease_until is not None:
         ours = run.message_id == claimant.message_id
         if ours and run.lease_until > now:
-            return GiveBack(run.lease_until - now + _AFTER_LEASE, "its worker holds the lease")
+            return GiveBack(max(run.lease_until - now + _AFTER_LEASE, _loose(run, now, times)), _HELD)
         # A copy proves nothing: the run may have ended well and its result be on the way, as long as a rescue waits.
         if not ours and run.lease_until + times.lost_after > now:
             return Drop("another message's worker holds or held the lease")
@@ -103,6 +104,15 @@ def before_due(run: Run | None, claimant: Claimant, times: Times) -> Drop | Give
         wait = run.not_before - now
         return Wait(run.not_before) if wait <= times.early else GiveBack(wait - times.early / 2, "it is not due yet")
     return None
+
+
+def _loose(run: Run, now: datetime, times: Times) -> timedelta:
+    """How long a message that its worker cannot hide any more stays away at least, the longer the older the attempt.
+
+    The queue counts receives: one for each lease would bring the message of a long run to the dead letters. If the
+    worker dies meanwhile, a rescue sends another.
+    """
+    return timedelta(0) if run.attempt is None else 2 * (now - run.attempt.started_at - times.lease)
 
 
 def decide_claim(
