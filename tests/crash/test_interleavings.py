@@ -1,4 +1,4 @@
-"""Two actors at one job or run: the second does all of its work before each AWS call of the first (SCH-07 to SCH-10)."""
+"""Two actors at one job or run: the second does all its work before each AWS call of the first (SCH-07 to SCH-10)."""
 
 import pytest
 

@@ -64,8 +64,8 @@ MUTANTS = (
     Mutant(
         "claim without the lease test",
         "clawjob.domain.claiming",
-        "run.lease_until > now:",
-        "run.lease_until > now + times.lease:",
+        "if run.state is State.RUNNING and run.lease_until is not None:",
+        "if run.state is State.RUNNING and run.lease_until is None:",
         with_crashes(kept),
     ),
     Mutant(
@@ -106,8 +106,8 @@ MUTANTS = (
     Mutant(
         "take-over without a look at the last renewal",
         "clawjob.aws.run_store",
-        "            clauses, values = _same_lease(clauses, values, seen)\n        clauses = _no_new_cancel",
-        "            pass\n        clauses = _no_new_cancel",
+        "            clauses, values = _same_lease(clauses, values, seen)\n        else:",
+        "            pass\n        else:",
         together(RENEWAL),
     ),
 )

@@ -1,153 +1,150 @@
-"""32 threads at one thing: they all read before the first of them writes, and exactly one wins (A-05).
-
-moto is given one call at a time, for it is not safe for threads; the barrier stands before each thread's first write.
-"""
+"""Thirty-two at once: all have read before anyone writes, then one wins and the others see it."""
 
 import threading
 from collections.abc import Callable
-from dataclasses import replace
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from typing import Any
 
-import pytest
-
-from clawjob.aws.queues import Received
 from clawjob.domain.claiming import Drop, GiveBack
-from clawjob.domain.definition import Definition, Overlap
+from clawjob.domain.definition import Overlap
 from clawjob.domain.errors import DuplicateJobError
 from clawjob.domain.messages import RunMessage
-from clawjob.domain.run import AttemptResult, Outcome, State
-from clawjob.domain.schedule import ScheduleSpec
+from clawjob.domain.run import Outcome, State
 from clawjob.operations.apply_job import create_job
 from clawjob.operations.claim_run import Claimed, claim_run
+from clawjob.operations.insights import get_job, list_jobs
 from clawjob.operations.settle_attempt import settle_attempt
+from clawjob.operations.tick import tick
 from clawjob.operations.trigger_run import trigger_run
-from support.calls import one_at_a_time, wrap
+from support.calls import wrap
 from support.clock import ManualClock
-from support.faults import WRITES
+from support.runs import a_job, claimed, result_of
 from support.service import Service
 
-THREADS = 32
+MANY = 32
+WRITES = frozenset({"UpdateItem", "PutItem", "TransactWriteItems"})
 
 
-@pytest.fixture
-def race(service: Service) -> Callable[[Callable[[int], Any]], list[Any]]:
-    """Runs a function in 32 threads that meet before their first write; answers or errors, one for each."""
-    barrier = threading.Barrier(THREADS)
-    met = threading.local()
+def all_at_once(service: Service, act: Callable[[int], Any]) -> list[Any]:
+    """Run an act in many threads; each thread's first write waits until every thread has come to its own.
 
-    def wait_before_the_first_write(name: str, parameters: dict[str, Any], call: Callable[..., Any]) -> Any:
-        if name in WRITES and not getattr(met, "already", True):
-            met.already = True
+    moto runs one call at a time; the barrier makes every read older than every write.
+    """
+    barrier = threading.Barrier(MANY)
+    lock = threading.Lock()
+    waited = threading.local()
+
+    def around(name: str, parameters: dict[str, Any], call: Any) -> Any:
+        if name in WRITES and not getattr(waited, "done", False):
+            waited.done = True
             barrier.wait(timeout=60)
-        return call(name, parameters)
+        with lock:
+            return call(name, parameters)
 
-    one_at_a_time(service.dynamodb, service.sqs)
-    wrap(service.dynamodb, wait_before_the_first_write)
+    def one(number: int) -> Any:
+        try:
+            return act(number)
+        except Exception as error:  # the answer of this thread
+            return error
 
-    def run(act: Callable[[int], Any]) -> list[Any]:
-        answers: list[Any] = [None] * THREADS
-
-        def one(number: int) -> None:
-            met.already = False
-            try:
-                answers[number] = act(number)
-            except Exception as error:  # noqa: BLE001  # the loser's error is its answer
-                answers[number] = error
-
-        threads = [threading.Thread(target=one, args=(number,)) for number in range(THREADS)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not barrier.broken, "not all threads came to a write"
-        return answers
-
-    return run
+    restore = [wrap(client, around) for client in (service.dynamodb, service.sqs)]
+    try:
+        with ThreadPoolExecutor(MANY) as pool:
+            return list(pool.map(one, range(MANY)))
+    finally:
+        for undo in restore:
+            undo()
 
 
-def a_job(**more: Any) -> Definition:
-    return Definition(name="news", command="/bin/true", **more)
+def test_of_32_claims_of_one_run_one_wins(service: Service) -> None:
+    create_job(service.context, a_job(cron=None))
+    run = trigger_run(service.context, "news", {}, None).run
+    message = RunMessage(run.run_id, 0)
+    answers = all_at_once(service, lambda n: claim_run(service.context, message, f"m{n}", f"w{n}"))
+    won = [answer for answer in answers if isinstance(answer, Claimed)]
+    assert len(won) == 1
+    assert all(isinstance(answer, Drop) for answer in answers if answer is not won[0])
+    assert service.context.runs.get(run.run_id) == won[0].run
 
 
-def test_of_32_claims_of_one_run_one_wins(service: Service, race: Any) -> None:
-    run = _queued(service)
-    copies = [Received(f"m{number}", "", "") for number in range(THREADS)]
-    message = RunMessage(run, 0)
-    answers = race(lambda number: claim_run(service.context, message, copies[number].message_id, f"w{number}"))
-    winners = [answer for answer in answers if isinstance(answer, Claimed)]
-    assert len(winners) == 1
-    assert all(isinstance(answer, Drop) for answer in answers if answer is not winners[0])
-    stored = service.context.runs.get(run)
-    assert stored is not None
-    assert (stored.state, stored.token, stored.attempt) == (State.RUNNING, 1, winners[0].run.attempt)
-
-
-def test_a_message_delivered_to_32_workers_at_once_is_executed_by_one(service: Service, race: Any) -> None:
-    """Q-05: the same message, so the losers give it back for the time that its own worker holds the lease."""
-    run = _queued(service)
-    answers = race(lambda number: claim_run(service.context, RunMessage(run, 0), "m", f"w{number}"))
+def test_one_message_delivered_to_32_workers_at_once_is_executed_by_one(service: Service) -> None:
+    """Q-05: the losers give it back, for the time that its own worker holds the lease."""
+    create_job(service.context, a_job(cron=None))
+    message = RunMessage(trigger_run(service.context, "news", {}, None).run.run_id, 0)
+    answers = all_at_once(service, lambda n: claim_run(service.context, message, "m", f"w{n}"))
     assert sum(isinstance(answer, Claimed) for answer in answers) == 1
-    assert sum(isinstance(answer, GiveBack) for answer in answers) == THREADS - 1
+    assert sum(isinstance(answer, GiveBack) for answer in answers) == MANY - 1
 
 
-def test_of_32_creates_of_one_name_one_wins_and_its_definition_stands(service: Service, race: Any) -> None:
+def test_of_32_take_overs_of_one_lost_run_one_wins(service: Service, clock: ManualClock) -> None:
+    create_job(service.context, a_job(cron=None))
+    run = trigger_run(service.context, "news", {}, None).run
+    (received,) = service.receive()
+    claimed(service.context, received)
+    clock.advance(service.context.times.lease)
+    message = RunMessage(run.run_id, 0)
+    answers = all_at_once(service, lambda n: claim_run(service.context, message, received.message_id, f"w{n}"))
+    assert sum(isinstance(answer, Claimed) for answer in answers) == 1
+    final = service.context.runs.get(run.run_id)
+    assert final is not None
+    assert (final.token, final.losses) == (2, 1)
+
+
+def test_of_32_creates_of_one_name_one_wins(service: Service) -> None:
     """A-05."""
-    answers = race(lambda number: create_job(service.context, a_job(description=f"number {number}")))
-    winners = [number for number, answer in enumerate(answers) if not isinstance(answer, Exception)]
-    assert len(winners) == 1
-    assert sum(isinstance(answer, DuplicateJobError) for answer in answers) == THREADS - 1
-    state = service.context.jobs.get("news")
-    assert service.context.jobs.definition(state.uid, state.version).description == f"number {winners[0]}"
-    assert sum(item["sk"]["S"] == "STATE" for item in service.items()) == 1
+    answers = all_at_once(service, lambda n: create_job(service.context, a_job(args=(str(n),), cron=None)))
+    won = [answer for answer in answers if not isinstance(answer, Exception)]
+    assert len(won) == 1
+    assert all(isinstance(answer, DuplicateJobError) for answer in answers if answer is not won[0])
+    assert get_job(service.context, "news") == won[0]
+    assert len(list_jobs(service.context, 50).items) == 1
 
 
-def test_of_32_results_of_one_attempt_one_counts(service: Service, race: Any) -> None:
-    run_id = _queued(service)
-    claimed = claim_run(service.context, RunMessage(run_id, 0), "m", "w")
-    assert isinstance(claimed, Claimed)
-    now = service.context.clock()
-    result = AttemptResult(
-        run_id=run_id,
-        token=1,
-        worker="w",
-        outcome=Outcome.SUCCEEDED,
-        started_at=now,
-        ended_at=now,
-        duration_seconds=0.0,
-    )
-    answers = race(lambda number: settle_attempt(service.context, replace(result, items=number)))
-    winners = [number for number, answer in enumerate(answers) if answer.changed]
-    assert len(winners) == 1
-    stored = service.context.runs.get(run_id)
-    assert stored is not None
-    assert stored.attempt is not None
-    assert stored.attempt.items == winners[0]
+def test_of_32_results_of_one_attempt_one_counts(service: Service, clock: ManualClock) -> None:
+    create_job(service.context, a_job(cron=None))
+    trigger_run(service.context, "news", {}, None)
+    run = claimed(service.context, *service.receive()).run
+    results = [result_of(run, Outcome.FAILED if n % 2 else Outcome.SUCCEEDED, clock()) for n in range(MANY)]
+    answers = all_at_once(service, lambda n: settle_attempt(service.context, results[n]))
+    assert sum(answer.changed for answer in answers) == 1
+    final = service.context.runs.get(run.run_id)
+    assert final is not None
+    assert final.state in {State.SUCCEEDED, State.RETRY_WAIT}
+    assert final.retry == (final.state is State.RETRY_WAIT)
 
 
-def test_32_requests_with_one_key_make_one_run(service: Service, race: Any, clock: ManualClock) -> None:
-    create_job(service.context, a_job())
-    answers = race(lambda number: trigger_run(service.context, "news", {}, "key"))
+def test_of_32_requests_with_one_key_one_makes_the_run(service: Service) -> None:
+    create_job(service.context, a_job(cron=None))
+    answers = all_at_once(service, lambda _: trigger_run(service.context, "news", {}, "order-7"))
     assert sum(answer.created for answer in answers) == 1
     assert len({answer.run.run_id for answer in answers}) == 1
-    clock.advance(timedelta(seconds=1))
-    copies = [service.receive() for _ in range(THREADS)]
-    assert len({message.body for batch in copies for message in batch}) == 1
 
 
-def test_of_32_runs_that_want_one_overlap_slot_one_gets_it(service: Service, race: Any) -> None:
-    """SCH-13: runs by hand obey the same rule."""
-    create_job(service.context, a_job(overlap=Overlap.SKIP))
-    state = service.context.jobs.get("news")
-    answers = race(lambda number: service.context.jobs.take_slot(state, f"{state.uid}-m{number}"))
-    assert sum(answers) == 1
-    winner = answers.index(True)
-    assert service.context.jobs.get("news").active == f"{state.uid}-m{winner}"
+def test_of_32_runs_that_want_one_slot_one_starts(service: Service) -> None:
+    create_job(service.context, a_job(cron=None, overlap=Overlap.SKIP))
+    runs = [trigger_run(service.context, "news", {}, None).run for _ in range(MANY)]
+    messages = [RunMessage(run.run_id, 0) for run in runs]
+    answers = all_at_once(service, lambda n: claim_run(service.context, messages[n], f"m{n}", "w"))
+    assert sum(isinstance(answer, Claimed) for answer in answers) == 1
+    states = [service.context.runs.get(run.run_id) for run in runs]
+    assert sorted(state.state.value for state in states if state) == ["RUNNING"] + ["SKIPPED"] * (MANY - 1)
 
 
-def _queued(service: Service) -> str:
-    """A run whose instant has come."""
-    now = service.context.clock()
-    create_job(service.context, a_job(schedule=ScheduleSpec(at=now)))
-    (message,) = service.receive()
-    return RunMessage.from_body(message.body).run_id
+def test_32_ticks_at_once_make_one_run_of_each_instant(service: Service, clock: ManualClock) -> None:
+    """SCH-07."""
+    for number in range(4):
+        create_job(service.context, a_job(f"job-{number}", cron="30 12 * * *"))
+    clock.move_to(clock() + timedelta(minutes=31))
+    reports = all_at_once(service, lambda _: tick(service.context, lambda: timedelta(minutes=5)))
+    assert all(report.finished for report in reports)
+    runs = [item for item in service.items() if item["sk"]["S"] == "RUN"]
+    assert len(runs) == 4
+    clock.move_to(clock() + timedelta(minutes=1))
+    started = []
+    while messages := service.receive():
+        for message in messages:
+            answer = claim_run(service.context, RunMessage.from_body(message.body), message.message_id, "w")
+            if isinstance(answer, Claimed):
+                started.append(answer.run.run_id)
+    assert len(started) == len(set(started)) == 4

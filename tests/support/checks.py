@@ -65,9 +65,7 @@ def _leftovers(world: World) -> list[str]:
     found = []
     if world.messages():
         found.append(f"messages are left: {dict(world.messages())}")
-    for run in world.runs().values():
-        if not run.is_final:
-            found.append(f"{run.run_id} is open: {run.state}")
+    found += [f"{run.run_id} is open: {run.state}" for run in world.runs().values() if not run.is_final]
     for item in moto_state.stored():
         due = item.get("due_at")
         if due is not None and not _is_next_look(world, item):
@@ -188,7 +186,7 @@ def _attempts(world: World, run: Run) -> list[str]:
     """Each token has its attempt, and a lost one was counted as a loss."""
     earlier = world.ctx.runs.parts(run.run_id).attempts
     numbers = [attempt.number for attempt in earlier]
-    if numbers + [run.token] != list(range(1, run.token + 1)):
+    if [*numbers, run.token] != list(range(1, run.token + 1)):
         return [f"{run.run_id} has attempts {numbers} beside its present one, {run.token}"]
     attempts = [*earlier, *([run.attempt] if run.attempt else [])]
     lost = sum(attempt.outcome is Outcome.LOST for attempt in attempts)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import timedelta
 
-from clawjob.domain.definition import CatchUpMode, Overlap
+from clawjob.domain.definition import Overlap
 from clawjob.domain.run import Outcome, State
 from clawjob.operations import apply_job
 from support import moto_state
@@ -69,6 +69,14 @@ def _story(story: Story, after: timedelta) -> Callable[[World], Expected]:
         return scenario.expected
 
     return setup
+
+
+def _gap_anew(world: World) -> Expected:
+    """The first tick after a gap stands still for a minute, in which a later instant comes and displaces its own."""
+    world.at(timedelta(0), create(a_job(cron="*/20 * * * *", until=NOON + 80 * MINUTE)))
+    world.tick_off = lambda now: NOON + MINUTE < now < NOON + 59 * MINUTE + 45 * SECOND
+    world.run_to(61 * MINUTE + 30 * SECOND)
+    return Expected(instants("news", NOON, 20 * MINUTE, 5, WELL, State.MISSED), late=HOUR)
 
 
 def _copies(world: World) -> None:
@@ -242,6 +250,7 @@ TICKS = (
     Meeting("two ticks after a gap, last", _story(gap_last, 63 * MINUTE), _tick, _tick, 95 * MINUTE),
     Meeting("two ticks after a gap, all", _story(gap_all, 63 * MINUTE), _tick, _tick, 95 * MINUTE),
     Meeting("two ticks after a gap, none", _story(gap_none, 63 * MINUTE), _tick, _tick, 95 * MINUTE),
+    Meeting("two ticks after a gap, a minute apart", _gap_anew, _tick, _tick, 95 * MINUTE, MINUTE),
     Meeting("two ticks send a late retry", _story(retried_late, 20 * MINUTE), _tick, _tick, 40 * MINUTE),
 )
 SLOTS = Meeting("two claims of two runs", _two_runs, _poll(0), _poll(1), 10 * MINUTE)

@@ -1,4 +1,4 @@
-"""Wrong versions of the code: a module is compiled anew with one text replaced, and takes the place of the right one."""
+"""Wrong versions of the code: a module is compiled anew with one text replaced, and lends its code to the right one."""
 
 import inspect
 import sys

@@ -1,11 +1,11 @@
 """Which instants a schedule has, found in another way than the product does: by walking over all minutes.
 
-The rules are those of the field cases: a wildcard expression (its minute or hour begins with `*`) runs whenever the wall
-clock shows one of its times; a fixed one once for each civil time, moved to the end of a gap, and the first time in a fold.
+A wildcard expression (its minute or hour begins with `*`) runs whenever the wall clock shows one of its times; a fixed
+one once for each civil time: moved to the end of a gap, and the first time in a fold.
 """
 
 from collections.abc import Iterator
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from zoneinfo import ZoneInfo
 
 _MINUTE = timedelta(minutes=1)
@@ -30,7 +30,7 @@ def cron_instants(expression: str, zone: str, start: datetime, end: datetime) ->
         }
     else:
         found = {
-            _instant(datetime(day.year, day.month, day.day, hour, minute), place)
+            _instant(datetime.combine(day, time(hour, minute)), place)
             for day in _days(start, end)
             if fits(day)
             for hour in hours

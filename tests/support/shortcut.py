@@ -11,6 +11,7 @@ slowest calls are done here, on moto's items: an update (of the one form that ou
 import copy
 import json
 import re
+import time
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -25,6 +26,7 @@ from moto.dynamodb.comparisons import get_filter_expression
 from moto.dynamodb.exceptions import ConditionalCheckFailed, TransactionCanceledException
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 from moto.dynamodb.responses import DynamoHandler
+from moto.sqs import models as sqs_models
 from moto.sqs.models import sqs_backends
 from moto.sqs.responses import SQSResponse
 from werkzeug.exceptions import HTTPException
@@ -133,6 +135,9 @@ _HANDLERS: dict[str, type[BaseResponse]] = {"dynamodb": _Table, "sqs": SQSRespon
 
 def shorten(*clients: Any) -> None:
     """Take the short way with every call of these clients; hooks that are put around later stay outside of it."""
+    # The same values, of which moto computes thousands for each message of a long queue.
+    sqs_models.unix_time_millis = lambda: time.time() * 1000
+    sqs_models.camelcase_to_underscores = _method
     # For every message that is received moto asks for all attributes of its queue, to learn the retention.
     sqs_backends[_ACCOUNT][_REGION].is_message_valid_based_on_retention_period = lambda *_: True
     for client in clients:

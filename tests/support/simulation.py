@@ -200,7 +200,7 @@ class Simulation:
     def _note(self, execution: Execution) -> None:
         self.executed[execution.run_id, execution.retry] += 1
 
-    def _stop_before(self, name: str, parameters: dict[str, Any]) -> None:
+    def _stop_before(self, name: str, _parameters: dict[str, Any]) -> None:
         drawn = self.chance.random()
         if drawn < 0.0005:
             self.happened["stopped before a call"] += 1
@@ -209,18 +209,18 @@ class Simulation:
             self.happened["call refused"] += 1
             raise refused(name)
 
-    def _stop_after(self, name: str, parameters: dict[str, Any]) -> None:
+    def _stop_after(self, _name: str, _parameters: dict[str, Any]) -> None:
         if self.chance.random() < 0.0005:
             self.happened["stopped after a call"] += 1
             raise Crash
 
-    def _double(self, name: str, parameters: dict[str, Any], make: Call) -> Any:
+    def _double(self, name: str, _parameters: dict[str, Any], make: Call) -> Any:
         if name == "SendMessageBatch" and self.chance.random() < 0.05:
             self.happened["message doubled"] += 1
             make()
         return make()
 
-    def _lose_message(self, world: World) -> None:
+    def _lose_message(self, _world: World) -> None:
         messages = moto_state.queues()[RUNS]._messages
         if messages:
             self.happened["message lost"] += 1
