@@ -8,6 +8,7 @@ import threading
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import Any
 
 from clawjob.domain.clock_offset import SAMPLES, OffsetInterval, allowed_by, correction, offset_of
@@ -59,10 +60,14 @@ class ClockGuard:
 def _date_of(response: Any) -> datetime | None:
     headers = (response or {}).get("headers") or {}
     text = headers.get("Date") or headers.get("date")
-    if not text:
-        return None
+    return _parsed(str(text)) if text else None
+
+
+@lru_cache(maxsize=8)
+def _parsed(text: str) -> datetime | None:
+    # Hundreds of answers of one second carry the same text.
     try:
-        date = parsedate_to_datetime(str(text))
+        date = parsedate_to_datetime(text)
     except ValueError:
         return None
     return date.replace(tzinfo=UTC) if date.tzinfo is None else date.astimezone(UTC)
