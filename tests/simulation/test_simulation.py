@@ -40,7 +40,7 @@ def test_thirty_days_of_twenty_jobs_with_random_faults_account_for_every_instant
 
 
 def test_without_faults_every_try_is_executed_exactly_once(aws: Any, clock: ManualClock) -> None:
-    simulation = Simulation(make_world(clock), days=5, seed=1, faults=False)
+    simulation = Simulation(make_world(clock), days=3, seed=1, faults=False)
     simulation.run()
     assert simulation.problems == []
     assert set(simulation.executed.values()) == {1}

@@ -351,7 +351,7 @@ STORIES: tuple[Story, ...] = (
     expired,
 )
 
-LONG = frozenset({gap_all, gap_none, overlapping, clock_jumps})
+LONG = frozenset({gap_all, gap_last, gap_none, overlapping, clock_jumps})
 """Stories of many calls, which only the slow tests play with every kind of trouble."""
 
 
