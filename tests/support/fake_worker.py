@@ -15,7 +15,7 @@ from clawjob.domain.claiming import Drop, GiveBack, Wait
 from clawjob.domain.errors import LeaseLostError, UnavailableError, UnreadableRecordError
 from clawjob.domain.messages import RunMessage, result_to_body
 from clawjob.domain.run import AttemptResult, Outcome, Run
-from clawjob.operations.claim_run import Claimed, claim_run, look_at_run
+from clawjob.operations.claim_run import Claimed, claim_run
 from clawjob.operations.context import Context
 from clawjob.operations.hand_back import hand_back
 
@@ -134,9 +134,7 @@ class FakeWorker:
 
     def _handle(self, received: Received) -> None:
         message = RunMessage.from_body(received.body)
-        answer: Claimed | Drop | GiveBack | Wait | None = look_at_run(self.ctx, message, received.message_id, self.name)
-        if answer is None:
-            answer = claim_run(self.ctx, message, received.message_id, self.name)
+        answer = claim_run(self.ctx, message, received.message_id, self.name)
         match answer:
             case Drop():
                 self.ctx.queues.delete(self.pool, received)

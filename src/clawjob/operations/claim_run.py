@@ -39,12 +39,6 @@ class Claimed:
     """The job's defaults with what a person gave instead."""
 
 
-def look_at_run(ctx: Context, message: RunMessage, message_id: str, worker: str) -> Drop | GiveBack | Wait | None:
-    """Decide with one read whether a message is for now; None when it can be claimed."""
-    claimant = Claimant(worker, message, message_id, ctx.clock())
-    return before_due(ctx.runs.get(message.run_id), claimant, ctx.times)
-
-
 def claim_run(ctx: Context, message: RunMessage, message_id: str, worker: str) -> Claimed | Drop | GiveBack | Wait:
     """Claim the run that a message names, or say what to do with the message.
 

@@ -342,7 +342,8 @@ def _advance(ctx: Context, work: _Work, report: DispatchReport, *, slot_is_free:
     late = sum(is_late(planned.not_before, now, ctx.times) for planned in to_run)
     report.caught_up += late
     decision = _decision(work.state, done, late, look_at, now)
-    slot = _slot(work, done) if slot_is_free else None
+    # An earlier run that waits for its instant would only have to take the slot back.
+    slot = _slot(work, done) if slot_is_free and work.state.planned_until <= now else None
     ctx.jobs.advance(work.state, end, look_at, decision, slot)
 
 

@@ -21,7 +21,7 @@ from clawjob.domain.messages import RunMessage, result_to_body
 from clawjob.domain.run import AttemptResult, CancelRequest, Outcome, Run
 from clawjob.domain.template import RenderValues, render_command
 from clawjob.domain.zone import find_zone
-from clawjob.operations.claim_run import Claimed, claim_run, look_at_run
+from clawjob.operations.claim_run import Claimed, claim_run
 from clawjob.operations.context import Context
 from clawjob.operations.hand_back import hand_back
 from clawjob.runner.child import AttemptEnd, ChildSpec, Supervisor
@@ -80,11 +80,8 @@ class Slot:
 
     def _handle(self, message: RunMessage, received: Received) -> None:
         parts = self._parts
-        # Cheap and early, so that only the claim itself is left to do at the due instant.
-        answer: Claimed | Drop | GiveBack | Wait | None = look_at_run(
-            parts.ctx, message, received.message_id, parts.worker
-        )
         while True:
+            answer = claim_run(parts.ctx, message, received.message_id, parts.worker)
             match answer:
                 case Drop(why):
                     log.info("message deleted", extra={"run_id": message.run_id, "why": why})
@@ -103,7 +100,6 @@ class Slot:
             if parts.draining.is_set():
                 self._hide(received, timedelta(0))
                 return
-            answer = claim_run(parts.ctx, message, received.message_id, parts.worker)
 
     def _wait(self, until: datetime) -> bool:
         """Wait for an instant; False when the worker drains meanwhile."""
