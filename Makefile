@@ -8,7 +8,7 @@ UV := $(shell command -v uv 2>/dev/null)
 TESTS ?= tests
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check format docs bench dev requirements clean
+.PHONY: help demo test test-slow simulate check format docs bench dev requirements clean
 
 help: ## print these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -36,6 +36,12 @@ dev: $(READY) ## the whole service on this machine, until Ctrl-C
 
 test: $(READY) ## the whole test suite
 	$(BIN)/python -m pytest -n auto $(TESTS)
+
+test-slow: $(READY) ## the tests that take minutes: every call number, 200 deaths, 5,000 waiting runs
+	$(BIN)/python -m pytest -n auto -m slow --deselect tests/simulation/test_simulation.py $(TESTS)
+
+simulate: $(READY) ## a thousand days of twenty jobs with random faults
+	CLAWJOB_SIMULATE_DAYS=1000 $(BIN)/python -m pytest -m slow -s tests/simulation/test_simulation.py
 
 check: $(READY) ## format, lint, types, import rules
 	$(BIN)/ruff format --check .
