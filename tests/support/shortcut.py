@@ -4,7 +4,7 @@ About twenty times as fast.
 
 Storage, queues, conditions and refusals are moto's; errors are botocore's own, made by its own parser. Only the three
 slowest calls are done here, on moto's items: an update (of the one form that our stores write, `SET #a = :a, ... REMOVE
-#b, ...`), a transaction, for which moto copies the whole table, and a query of the due index, for which it sorts it.
+#b, ...`), a transaction, for which moto copies the whole table, and a query of the due index, for which it sorts it. Counting and deleting in a queue are done here as well, for moto asks each message the time.
 `tests/crash/test_shortcut.py` compares the short way with the long one.
 """
 
@@ -27,6 +27,7 @@ from moto.dynamodb.exceptions import ConditionalCheckFailed, TransactionCanceled
 from moto.dynamodb.models.dynamo_type import DynamoType, Item
 from moto.dynamodb.responses import DynamoHandler
 from moto.sqs import models as sqs_models
+from moto.sqs.exceptions import ReceiptHandleIsInvalid
 from moto.sqs.models import sqs_backends
 from moto.sqs.responses import SQSResponse
 from werkzeug.exceptions import HTTPException
@@ -138,10 +139,40 @@ def shorten(*clients: Any) -> None:
     # The same values, of which moto computes thousands for each message of a long queue.
     sqs_models.unix_time_millis = lambda: time.time() * 1000
     sqs_models.camelcase_to_underscores = _method
+    sqs_models.Queue.messages = property(_visible)
+    sqs_models.Queue.delete_message = _delete
+    sqs_models.Queue.approximate_number_of_messages_delayed = property(_count_delayed)
+    sqs_models.Queue.approximate_number_of_messages_not_visible = property(_count_hidden)
     # For every message that is received moto asks for all attributes of its queue, to learn the retention.
     sqs_backends[_ACCOUNT][_REGION].is_message_valid_based_on_retention_period = lambda *_: True
     for client in clients:
         _shorten(client)
+
+
+def _visible(queue: Any) -> list[Any]:
+    now = time.time() * 1000
+    return [message for message in queue._messages if message.visible_at < now and message.delayed_until <= now]
+
+
+def _count_delayed(queue: Any) -> int:
+    now = time.time() * 1000
+    return sum(message.delayed_until > now for message in queue._messages)
+
+
+def _count_hidden(queue: Any) -> int:
+    now = time.time() * 1000
+    return sum(message.visible_at >= now for message in queue._messages)
+
+
+def _delete(queue: Any, receipt: str) -> None:
+    for message in queue._messages:
+        if message.receipt_handle == receipt or receipt in message._old_receipt_handles:
+            queue._messages.remove(message)
+            queue.pending_messages.discard(message)
+            queue.deleted_messages.update(message.all_receipt_handles)
+            return
+    if receipt not in queue.deleted_messages:
+        raise ReceiptHandleIsInvalid
 
 
 def _shorten(client: Any) -> None:
