@@ -2,10 +2,10 @@
 
 About twenty times as fast.
 
-Storage, queues, conditions and refusals are moto's; errors are botocore's own, made by its own parser. Only the three
-slowest calls are done here, on moto's items: an update (of the one form that our stores write, `SET #a = :a, ... REMOVE
-#b, ...`), a transaction, for which moto copies the whole table, and a query of the due index, for which it sorts it.
-Counting and deleting in a queue are done here as well, for moto asks each message the time.
+Storage, queues, conditions and refusals are moto's; errors are botocore's own, made by its own parser. Only the
+slowest things are done here, on moto's items: an update (of the one form that our stores write, `SET #a = :a, ...
+REMOVE #b, ...`), a transaction, for which moto copies the whole table, a query of the due index, for which it sorts the
+table, and counting and deleting in a queue, for which it asks the time for each message.
 `tests/crash/test_shortcut.py` compares the short way with the long one.
 """
 
