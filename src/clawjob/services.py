@@ -57,11 +57,6 @@ def services_from(settings: CoreSettings, clients: Clients | None = None) -> Ser
     return Services(context, used, guard)
 
 
-def context_from(settings: CoreSettings, clients: Clients | None = None) -> Context:
-    """Wire the parts that operations take."""
-    return services_from(settings, clients).context
-
-
 def clock_of(setting: ClockSetting) -> Clock:
     """Make the clock that a setting describes."""
     if setting == ClockSetting():

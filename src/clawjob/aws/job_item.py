@@ -1,11 +1,10 @@
 """How a job's state row is written into its item and read back."""
 
-from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from clawjob.aws.codec import Value
 from clawjob.aws.dynamo import Item
-from clawjob.aws.run_item import due_keys
+from clawjob.aws.run_item import due_keys, optional_instant
 from clawjob.aws.table import ALL_JOBS, DUE_AT, LIST_KEY, LIST_SORT, PK, SK, state_key
 from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.instants import from_text, to_text
@@ -77,10 +76,10 @@ def _state_of(item: dict[str, Any]) -> JobState:
         planned_until=from_text(item["planned_until"]),
         created_at=from_text(item["created_at"]),
         changed_at=from_text(item["changed_at"]),
-        due_at=_instant(item.get(DUE_AT)),
+        due_at=optional_instant(item.get(DUE_AT)),
         active=item.get("active"),
         decision=_decision_of(item.get("decision")),
-        deleted_at=_instant(item.get("deleted_at")),
+        deleted_at=optional_instant(item.get("deleted_at")),
         invalid=item.get("invalid"),
     )
 
@@ -91,7 +90,7 @@ def _decision_of(value: Any) -> JobDecision | None:
     return JobDecision(
         reason=Reason(value["reason"]),
         at=from_text(value["at"]),
-        scheduled_at=_instant(value.get("scheduled_at")),
+        scheduled_at=optional_instant(value.get("scheduled_at")),
         count=value.get("count", 0),
     )
 
@@ -100,7 +99,3 @@ def _typed(value: T, kind: type[T]) -> T:
     if type(value) is not kind:
         raise TypeError(f"{value!r:.40} is no {kind.__name__}")
     return value
-
-
-def _instant(text: Any) -> datetime | None:
-    return None if text is None else from_text(text)

@@ -124,14 +124,14 @@ def _run_of(item: dict[str, Any]) -> Run:
         not_before=from_text(item["not_before"]),
         queued_at=from_text(item["queued_at"]),
         nominal_local=_local(item.get("nominal_local")),
-        due_at=_instant(item.get(DUE_AT)),
+        due_at=optional_instant(item.get(DUE_AT)),
         checks=_whole(item.get("checks", 0)),
         retry=_whole(item.get("retry", 0)),
         token=_whole(item.get("token", 0)),
         losses=_whole(item.get("losses", 0)),
         lost_token=item.get("lost_token"),
-        lease_until=_instant(item.get("lease_until")),
-        deadline_at=_instant(item.get("deadline_at")),
+        lease_until=optional_instant(item.get("lease_until")),
+        deadline_at=optional_instant(item.get("deadline_at")),
         message_id=item.get("message_id"),
         attempt=attempt_of({**item, "number": item["token"]}) if "worker" in item else None,
         cancel=_cancel_of(item.get("cancel")),
@@ -139,9 +139,9 @@ def _run_of(item: dict[str, Any]) -> Run:
         reason=Reason(item["reason"]) if "reason" in item else None,
         why=item.get("why", ""),
         input_hash=item.get("input_hash"),
-        gap_until=_instant(item.get("gap_until")),
+        gap_until=optional_instant(item.get("gap_until")),
         gap_count=item.get("gap_count", 0),
-        final_at=_instant(item.get("final_at")),
+        final_at=optional_instant(item.get("final_at")),
         expires_at=item.get(TTL),
     )
 
@@ -152,7 +152,7 @@ def attempt_of(item: dict[str, Any]) -> Attempt:
         number=item["number"],
         worker=item["worker"],
         started_at=from_text(item["started_at"]),
-        ended_at=_instant(item.get("ended_at")),
+        ended_at=optional_instant(item.get("ended_at")),
         outcome=Outcome(item["outcome"]) if "outcome" in item else None,
         exit_code=item.get("exit_code"),
         signal=item.get("signal"),
@@ -183,7 +183,8 @@ def _whole(value: Any) -> int:
     return value
 
 
-def _instant(text: Any) -> datetime | None:
+def optional_instant(text: Any) -> datetime | None:
+    """Read an instant that may be missing."""
     return None if text is None else from_text(text)
 
 

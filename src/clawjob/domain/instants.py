@@ -10,9 +10,6 @@ from typing import TypeAlias
 Clock: TypeAlias = Callable[[], datetime]
 """Gives the present instant, aware UTC."""
 
-Moment: TypeAlias = datetime
-"""An aware UTC instant."""
-
 _WIDTH = len("2024-03-10T07:00:00.000Z")
 
 
