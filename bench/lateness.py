@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from bench.account import POOLS, TABLE, hourly
+from bench.account import POOLS, TABLE, hourly, use_no_account
 from bench.report import Result, Row, percentile
 from clawjob.aws.clients import Clients, make_session_clients
 from clawjob.aws.table import create_queues, create_table
@@ -88,8 +88,7 @@ def _service(folder: Path) -> Iterator[tuple[Services, "subprocess.Popen[bytes]"
         finally:
             worker.terminate()
             worker.wait(60)
-            for name in [name for name in os.environ if name.startswith("AWS_ENDPOINT")]:
-                del os.environ[name]
+            use_no_account()
 
 
 def _dispatch(services: Services, due: datetime, name: str, target: Path) -> None:

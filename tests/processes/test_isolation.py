@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from support.children import Runner
 
 MIB = 2**20
-UID = 61_234
+# Killing a user's processes must not meet those of another test process.
+UID = 61_234 + 100 * int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:])
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can change user")
 
 
@@ -162,6 +163,35 @@ def test_each_slots_children_are_a_user_of_their_own(make_runner: "Callable[...,
     facts = dict(line.split(":\t") for line in runner.log().splitlines())
     assert facts.pop("NoNewPrivs") == "1"
     assert {int(value, 16) for value in facts.values()} == {0}
+
+
+@as_root
+def test_a_warden_is_never_its_childs_user_not_for_a_moment(make_runner: "Callable[..., Runner]") -> None:
+    """On one processor the child runs before its warden comes back from starting it."""
+    runner = make_runner(changes_user=True)
+    runner.sh("exit 0", uid=UID)
+    os.sched_setaffinity(runner.supervisor.wardens.pids()["0"], {min(os.sched_getaffinity(0))})
+    for _ in range(30):
+        end = runner.sh("kill -9 $PPID; exit 3", uid=UID)
+        assert end.exit_code == 3, end
+
+
+@as_root
+def test_what_cannot_start_as_a_slots_user_is_told_and_the_next_run_starts(
+    make_runner: "Callable[..., Runner]",
+) -> None:
+    runner = make_runner(changes_user=True)
+    secret = runner.root / "private"
+    secret.write_text("#!/bin/sh\n")
+    secret.chmod(0o700)
+    end = runner.run(str(secret), uid=UID)
+    assert end.outcome is Outcome.CANNOT_START
+    assert "may not be executed" in end.detail
+    garbage = runner.root / "garbage"
+    garbage.write_bytes(b"\0\1\2\3")
+    garbage.chmod(0o755)
+    assert runner.run(str(garbage), uid=UID).outcome is Outcome.CANNOT_START
+    assert told(runner, "resource.getrlimit(resource.RLIMIT_NOFILE)", uid=UID, open_files=50) == (50, 50)
 
 
 @as_root

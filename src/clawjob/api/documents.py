@@ -7,6 +7,7 @@ from collections.abc import Collection
 from datetime import datetime
 
 from clawjob.domain.definition import Definition
+from clawjob.domain.schedule import ScheduleSpec
 
 
 def load() -> None:
@@ -14,11 +15,11 @@ def load() -> None:
     import clawjob.domain.job  # noqa: F401 - loading is the point
 
 
-def parse_document(data: object, now: datetime, pools: Collection[str]) -> Definition:
+def parse_document(data: object, now: datetime, pools: Collection[str], kept: ScheduleSpec | None = None) -> Definition:
     """Read a document; see `clawjob.domain.job.parse_document`."""
     from clawjob.domain import job
 
-    return job.parse_document(data, now, pools)
+    return job.parse_document(data, now, pools, kept)
 
 
 def document_of(definition: Definition) -> dict[str, object]:

@@ -12,7 +12,14 @@ from clawjob.api.request import Request, any_text, whole
 from clawjob.api.strict_json import check_finite
 from clawjob.api.views import job_json, occurrences_json, run_json
 from clawjob.domain.definition import Definition
-from clawjob.domain.errors import ConflictError, InvalidInputError, JobNotFoundError, StaleVersionError
+from clawjob.domain.errors import (
+    ConflictError,
+    InvalidInputError,
+    JobNotFoundError,
+    StaleVersionError,
+    UnreadableRecordError,
+)
+from clawjob.domain.schedule import ScheduleSpec
 from clawjob.operations import apply_job, insights, trigger_run
 from clawjob.operations.apply_job import JobView
 from clawjob.operations.context import Context
@@ -129,7 +136,15 @@ class JobRoutes:
         if written != name:
             remedy = f"Leave it out, or write {name!r}; a job cannot be renamed."
             raise InvalidInputError.of("name", "It is not the name in the address.", remedy)
-        return parse_document({**document, "name": name}, self.ctx.clock(), self.pools)
+        kept = self._schedule_in_force(name)
+        return parse_document({**document, "name": name}, self.ctx.clock(), self.pools, kept)
+
+    def _schedule_in_force(self, name: str) -> ScheduleSpec | None:
+        try:
+            return insights.get_job(self.ctx, name).definition.schedule
+        except UnreadableRecordError:
+            # The document is to heal it.
+            return None
 
     def _job(self, view: JobView, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
         body = job_json(view, self.ctx.clock(), _NEXT_OF_ONE)

@@ -38,6 +38,7 @@ CONFLICT: Final = Kind("conflict", 409, "The request does not fit the present st
 STALE_VERSION: Final = Kind("stale-version", 412, "The job was changed since it was read")
 BODY_TOO_LARGE: Final = Kind("body-too-large", 413, "The body is too large")
 KEY_REUSED: Final = Kind("key-reused", 422, "The Idempotency-Key was used for another request")
+PRECONDITION_REQUIRED: Final = Kind("precondition-required", 428, "The request does not say which version it changes")
 INTERNAL_ERROR: Final = Kind("internal-error", 500, "Something is wrong in the service")
 UNAVAILABLE: Final = Kind("unavailable", 503, "The service cannot answer now")
 
@@ -51,6 +52,7 @@ KINDS: Final = (
     STALE_VERSION,
     BODY_TOO_LARGE,
     KEY_REUSED,
+    PRECONDITION_REQUIRED,
     INTERNAL_ERROR,
     UNAVAILABLE,
 )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-from clawjob.api.problems import BODY_TOO_LARGE, RefusedError
+from clawjob.api.problems import BODY_TOO_LARGE, PRECONDITION_REQUIRED, RefusedError
 from clawjob.api.strict_json import read_object
 from clawjob.domain.errors import InvalidInputError, Problem
 from clawjob.domain.showing import shown, shown_name
@@ -108,8 +108,13 @@ class Request:
 
         Raises:
             InvalidInputError: it is no entity tag of ours.
+            RefusedError: it is not there.
         """
-        text = self.headers.get("if-match", "*").strip()
+        text = self.headers.get("if-match")
+        if text is None:
+            detail = "Send If-Match with the ETag that a GET gave, or with * to replace whatever is there."
+            raise RefusedError(PRECONDITION_REQUIRED, detail)
+        text = text.strip()
         if text == "*":
             return None
         match = _ETAG.fullmatch(text)

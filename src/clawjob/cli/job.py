@@ -3,7 +3,6 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -183,21 +182,23 @@ def _apply(service: "Service", document: dict[str, Any]) -> str:
     except NotFound:
         made = service.ask("POST", "/jobs", body=document)
         return f"Job {plain(name)} is created. {_next_run(made)}"
-    if _full_form(document) == _document(present):
+    # What is in force was in order when the job was made or later, though its one instant may be past by now.
+    if _full_form(document, present["state"]["created_at"]) == _document(present):
         return f"Job {plain(name)} is as its document says."
     tag = headers.get("ETag", "*")
     after = service.ask("PUT", f"/jobs/{_segment(name)}", body=document, headers={"If-Match": tag})
     return f"Job {plain(name)} is changed to version {after['state']['version']}. {_next_run(after)}"
 
 
-def _full_form(document: dict[str, Any]) -> dict[str, Any] | None:
+def _full_form(document: dict[str, Any], at: str) -> dict[str, Any] | None:
     """The document as the service would show it; None when that cannot be told here."""
     from clawjob.domain.errors import InvalidInputError
+    from clawjob.domain.instants import from_text
     from clawjob.domain.job import document_of, parse_document
 
     pool = document.get("pool", "default")
     try:
-        definition = parse_document(document, datetime.now(UTC), [pool] if isinstance(pool, str) else [])  # noqa: TID251 - the command line is where time comes in
+        definition = parse_document(document, from_text(at), [pool] if isinstance(pool, str) else [])
     except InvalidInputError:
         return None
     # As JSON gives it back: a float of 1.0 equals 1 there and here.

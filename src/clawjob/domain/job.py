@@ -33,13 +33,14 @@ _STAND_INS: Final[Mapping[str, object]] = {"name": "job", "command": "job"}
 """In place of a required field that is wrong, so that the others can still be looked at."""
 
 
-def parse_document(data: object, now: datetime, pools: Collection[str]) -> Definition:
+def parse_document(data: object, now: datetime, pools: Collection[str], kept: ScheduleSpec | None = None) -> Definition:
     """Read a job document, in short or full form.
 
     Args:
         data: the document as JSON gives it.
         now: the present instant; a schedule must still fire after it.
         pools: names of the pools that there are.
+        kept: the schedule in force; if the document has the same, it need not fire any more.
 
     Raises:
         InvalidInputError: names every field that is wrong.
@@ -48,7 +49,7 @@ def parse_document(data: object, now: datetime, pools: Collection[str]) -> Defin
     document, problems, wrong = _read(data)
     spec: ScheduleSpec | None = None
     if wrong.isdisjoint({"schedule", "timezone"}):
-        spec, more = read_schedule(document, now)
+        spec, more = read_schedule(document, now, kept)
         problems += more
     problems += problems_between(document, wrong, pools)
     if problems:

@@ -16,8 +16,10 @@ from clawjob.domain.template import check
 from clawjob.domain.zone import find_zone
 
 
-def read_schedule(document: JobDocument, now: datetime) -> tuple[ScheduleSpec | None, list[Problem]]:
-    """Give the schedule in its one form, and what is wrong with it."""
+def read_schedule(
+    document: JobDocument, now: datetime, kept: ScheduleSpec | None = None
+) -> tuple[ScheduleSpec | None, list[Problem]]:
+    """Give the schedule in its one form, and what is wrong with it; see `parse_document` for `kept`."""
     written, zone = document.schedule, document.timezone
     try:
         if written is None:
@@ -33,7 +35,9 @@ def read_schedule(document: JobDocument, now: datetime) -> tuple[ScheduleSpec | 
         problems.append(Problem("schedule.dst", "It is for cron only.", "Leave it out."))
     spec = _spec(written, zone)
     try:
-        Schedule(spec, document.name).validate(now)
+        schedule = Schedule(spec, document.name)
+        if spec != kept:
+            schedule.validate(now)
     except InvalidInputError as error:
         problems += error.problems
     if written.timezone is None:

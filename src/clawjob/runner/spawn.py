@@ -1,13 +1,17 @@
 """Start one child for a warden: own session, limits, user and folder, nothing inherited but three descriptors.
 
 posix_spawn does it without copying the process (a third of a fork's cost). What it cannot set, the warden sets on
-itself for the moment of the call: user, group, folder, limits, badness for the out-of-memory killer. So the child has
-all of it from its first instruction. Only hard limits follow a moment later: no process may raise its own again.
+itself for the moment of the call: folder, limits, badness for the out-of-memory killer. So the child has all of it from
+its first instruction. Only hard limits follow a moment later: no process may raise its own again.
+
+A child with a user of its own is forked: the warden itself must never be that user, not for a moment, or a process of
+that user could kill it.
 
 Wardens import this module: it uses nothing that costs them memory.
 """
 
 import contextlib
+import errno
 import os
 import resource
 import signal
@@ -67,7 +71,13 @@ def spawn(order: Order, descriptors: list[int], badness: Badness) -> int:
         raise CannotStartError("folder", error.errno or 0) from None
     badness.worsen()
     try:
-        return _spawn_as(order, descriptors)
+        start = _spawn if order.uid == NONE else _fork_as_user
+        # Opened before the child's limit for open files holds here too.
+        nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            return start(order, (nothing, *descriptors))
+        finally:
+            os.close(nothing)
     except OSError as error:
         raise CannotStartError("program", error.errno or 0) from None
     finally:
@@ -75,24 +85,15 @@ def spawn(order: Order, descriptors: list[int], badness: Badness) -> int:
         os.chdir("/")
 
 
-def _spawn_as(order: Order, descriptors: list[int]) -> int:
-    changes_user = order.uid != NONE
-    if changes_user:
-        os.setgroups([])
-        os.setresgid(order.uid, order.uid, order.uid)
-        # The child takes the real user as its effective one and, executing, as its saved one.
-        os.setresuid(order.uid, 0, 0)
+def _spawn(order: Order, streams: tuple[int, ...]) -> int:
     limits = _limits(order)
-    # Opened before the child's limit for open files holds here too.
-    nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
     own = _set_soft(limits)
     try:
         pid = os.posix_spawn(
             order.program,
             order.argv,
             order.environment,
-            file_actions=[(os.POSIX_SPAWN_DUP2, source, at) for at, source in enumerate((nothing, *descriptors))],
-            resetids=changes_user,
+            file_actions=[(os.POSIX_SPAWN_DUP2, source, at) for at, source in enumerate(streams)],
             setsid=True,
             setsigmask=[],
             setsigdef=_CAUGHT,
@@ -104,10 +105,47 @@ def _spawn_as(order: Order, descriptors: list[int]) -> int:
     finally:
         for kind, values in own:
             resource.setrlimit(kind, values)
-        os.close(nothing)
-        if changes_user:
-            os.setresuid(0, 0, 0)
     return pid
+
+
+def _fork_as_user(order: Order, streams: tuple[int, ...]) -> int:
+    read, write = os.pipe2(os.O_CLOEXEC)
+    try:
+        pid = os.fork()
+        if pid == 0:
+            _become_child(order, streams, write)
+    finally:
+        os.close(write)
+        # An error's number, or the end of the stream when the program executes.
+        number = os.read(read, 16)
+        os.close(read)
+    if number:
+        os.waitpid(pid, 0)
+        raise OSError(int(number), os.strerror(int(number)))
+    return pid
+
+
+def _become_child(order: Order, streams: tuple[int, ...], problem: int) -> None:
+    try:
+        os.setsid()
+        for at, source in enumerate(streams):
+            os.dup2(source, at)
+        signal.set_wakeup_fd(-1)
+        for number in _CAUGHT:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        for kind, soft, hard in _limits(order):
+            resource.setrlimit(kind, (soft, hard))
+        os.setgroups([])
+        os.setresgid(order.uid, order.uid, order.uid)
+        os.setresuid(order.uid, order.uid, order.uid)
+        os.execve(order.program, order.argv, order.environment)  # noqa: S606 - without a shell is right
+    except OSError as error:
+        os.write(problem, b"%d" % (error.errno or 0))
+    except ValueError:
+        os.write(problem, b"%d" % errno.EINVAL)
+    finally:
+        os._exit(127)
 
 
 def _limits(order: Order) -> list[tuple[int, int, int]]:

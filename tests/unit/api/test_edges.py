@@ -117,7 +117,7 @@ def test_a_job_that_cannot_be_read_is_left_out_of_lists_and_told_alone(api: Clie
     fresh = Client(Api(service.fresh_context(), frozenset({"default"}), None).answer)
     assert [item["name"] for item in fresh("GET", "/jobs").json["items"]] == ["good"]
     assert fresh("GET", "/jobs/bad").status == 500
-    assert fresh("PUT", "/jobs/bad", job("bad")).status == 200
+    assert fresh("PUT", "/jobs/bad", job("bad"), {"If-Match": "*"}).status == 200
     assert fresh("GET", "/jobs/bad").status == 200
 
 

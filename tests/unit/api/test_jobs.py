@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from clawjob.domain.instants import to_text
 from clawjob.operations.tick import tick
 from support.api import Client, job
 from support.clock import ManualClock
@@ -58,7 +59,7 @@ def test_the_founding_document_makes_a_job(api: Client) -> None:
 def test_the_document_that_is_shown_can_be_sent_again(api: Client) -> None:
     shown = api("POST", "/jobs", FOUNDING).json
     state = shown.pop("state")
-    again = api("PUT", "/jobs/daily_news_crawl", shown)
+    again = api("PUT", "/jobs/daily_news_crawl", shown, {"If-Match": "*"})
     assert again.status == 200
     after = again.json
     assert after.pop("state")["version"] == state["version"] + 1
@@ -197,16 +198,34 @@ def test_an_if_match_that_is_no_version_is_refused(api: Client) -> None:
         assert (reply.status, reply.fields) == (400, ["If-Match"]), tag
 
 
-def test_a_put_without_condition_or_with_any_takes_what_is_there(api: Client) -> None:
+def test_a_put_must_say_which_version_it_changes_or_any(api: Client) -> None:
     api("POST", "/jobs", job())
-    assert api("PUT", "/jobs/news", job()).headers["etag"] == '"2"'
-    assert api("PUT", "/jobs/news", {"command": "/bin/false"}, {"If-Match": "*"}).headers["etag"] == '"3"'
+    reply = api("PUT", "/jobs/news", job(args=["x"]))
+    assert (reply.status, reply.json["type"]) == (428, "urn:clawjob:problem:precondition-required")
+    assert api("GET", "/jobs/news").json["args"] == []
+    assert api("PUT", "/jobs/news", {"command": "/bin/false"}, {"If-Match": "*"}).headers["etag"] == '"2"'
+
+
+def test_a_job_whose_only_instant_is_past_can_be_edited_and_does_not_fire_again(
+    api: Client, service: Service, clock: ManualClock
+) -> None:
+    at = to_text(clock() + timedelta(minutes=1))
+    api("POST", "/jobs", job(schedule={"at": at}))
+    clock.advance(timedelta(hours=1))
+    changed = job(schedule={"at": at}, description="done")
+    assert api("PUT", "/jobs/news", changed, {"If-Match": "*"}).status == 200
+    tick(service.context, lambda: timedelta(minutes=1))
+    runs = api("GET", "/jobs/news/runs").json["items"]
+    assert [run["scheduled_at"] for run in runs] == [at]
+    earlier = job(schedule={"at": to_text(clock() - timedelta(hours=3))})
+    assert api("PUT", "/jobs/news", earlier, {"If-Match": "*"}).fields == ["schedule.at"]
 
 
 def test_a_put_cannot_rename_and_cannot_create(api: Client) -> None:
-    assert api("PUT", "/jobs/news", job()).status == 404
+    anyway = {"If-Match": "*"}
+    assert api("PUT", "/jobs/news", job(), anyway).status == 404
     api("POST", "/jobs", job())
-    reply = api("PUT", "/jobs/news", job("other"))
+    reply = api("PUT", "/jobs/news", job("other"), anyway)
     assert (reply.status, reply.fields) == (400, ["name"])
 
 
@@ -302,7 +321,7 @@ def test_unknown_parameters_are_refused(api: Client) -> None:
     method=st.sampled_from(["POST", "PUT"]),
 )
 def test_no_body_whatever_makes_the_service_fail(api: Client, body: object, target: str, method: str) -> None:
-    assert api(method, target, json.dumps(body)).status < 500
+    assert api(method, target, json.dumps(body), {"If-Match": "*"}).status < 500
 
 
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
