@@ -59,12 +59,12 @@ class Bench:
     folder: Path
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def start_worker(self, **more: str) -> subprocess.Popen[bytes]:
-        """Start a worker; its log goes to a file beside its folder."""
+    def start_worker(self, *before: str, **more: str) -> subprocess.Popen[bytes]:
+        """Start a worker, by another program if one is given; its log goes to a file beside its folder."""
         name = f"worker-{len(self.workers)}"
         environment = {**self.environment, "CLAWJOB_WORKER_NAME": name, **more}
         with (self.folder / f"{name}.log").open("wb") as log:
-            worker = subprocess.Popen([sys.executable, "-c", START], env=environment, stdout=log, stderr=log)
+            worker = subprocess.Popen([*before, sys.executable, "-c", START], env=environment, stdout=log, stderr=log)
         self.workers.append(worker)
         until(lambda: "worker started" in self.log(name))
         return worker

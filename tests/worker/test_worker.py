@@ -1,5 +1,6 @@
 import re
 import signal
+import subprocess
 import sys
 import time
 from datetime import UTC, datetime, timedelta
@@ -19,6 +20,16 @@ from clawjob.operations.claim_run import Claimed, claim_run
 from clawjob.operations.insights import get_run
 from clawjob.runner.memory import memory_limit
 from worker.conftest import Bench, until
+
+ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
+"""Starts a program as the first process of a namespace of its own."""
+
+
+def can_be_alone() -> bool:
+    try:
+        return subprocess.run([*ALONE, "true"], check=False, capture_output=True).returncode == 0
+    except FileNotFoundError:
+        return False
 
 
 def job(bench: Bench, code: str, **more: Any) -> str:
@@ -61,6 +72,20 @@ def test_a_worker_told_to_stop_while_idle_goes_at_once_also_when_told_twice(benc
     assert worker.wait(timeout=15) == 0
     assert time.monotonic() - begun < 10
     assert "worker ended" in bench.log()
+
+
+@pytest.mark.skipif(not can_be_alone(), reason="no process namespace can be made here")
+def test_a_worker_that_is_a_containers_first_process_hears_term_and_drains(bench: Bench) -> None:
+    """W-06: the kernel gives a first process no signal that it has no handler for."""
+    run_id = job(bench, say_start(bench, "time.sleep(60 if os.environ['CLAWJOB_ATTEMPT'] == '1' else 0)"), max_retry=0)
+    outside = bench.start_worker(*ALONE)
+    until(lambda: starts(bench))
+    [worker] = psutil.Process(outside.pid).children()
+    worker.send_signal(signal.SIGTERM)
+    assert outside.wait(timeout=30) == 0
+    assert "worker ended" in bench.log()
+    back = bench.run(run_id)
+    assert (back.state, back.reason, back.retry) == (State.QUEUED, Reason.HANDED_BACK, 0)
 
 
 def test_a_drained_run_goes_back_at_once_and_costs_no_retry(bench: Bench) -> None:

@@ -114,6 +114,10 @@ class UnreadableRecordError(ClawjobError):
         super().__init__(f"cannot read {key}: {why}")
 
 
+class NewerRecordError(UnreadableRecordError):
+    """What cannot be read was written by a newer version, which can."""
+
+
 class UnavailableError(ClawjobError):
     """A service did not answer or refused for now; the same call may be made again."""
 

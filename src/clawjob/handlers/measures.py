@@ -37,6 +37,8 @@ def embedded_metrics(component: str) -> Publish:
     def publish(measures: Sequence[Measure]) -> None:
         for measure in measures:
             metrics.add_metric(measure.name, measure.unit, measure.value)
-        metrics.flush_metrics()
+        # A hundred values of one name are published by themselves.
+        if metrics.metric_set:
+            metrics.flush_metrics()
 
     return publish

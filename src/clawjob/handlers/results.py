@@ -1,6 +1,7 @@
 """The results function: settles what workers reported. Each message is judged alone, and none can stop the others.
 
-Answers name the messages that are to come again, and only those. What is no report is logged, counted and dropped.
+Answers name the messages that are to come again, and only those. What is no report is logged, counted and dropped; a
+report of a newer version comes again, for the newer function of a deployment that is under way.
 """
 
 import logging
@@ -9,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clawjob.domain.errors import UnavailableError, UnreadableRecordError
+from clawjob.domain.errors import NewerRecordError, UnavailableError, UnreadableRecordError
 from clawjob.domain.messages import result_from_body
 from clawjob.domain.run import AttemptResult, Run, State
 from clawjob.handlers.measures import Measure, Publish, nowhere
@@ -49,8 +50,15 @@ class ResultsHandler:
                 log.warning("message is left for the next call", extra={"message_id": message_id})
                 failed.append(message_id)
                 continue
-            result = _read(message_id, body)
-            if result is None:
+            try:
+                result = result_from_body(body if isinstance(body, str) else "")
+            except NewerRecordError as error:
+                log.warning("message comes again", extra={"message_id": message_id, "why": error.why})
+                failed.append(message_id)
+                continue
+            except UnreadableRecordError as error:
+                about = {"message_id": message_id, "why": error.why, "body": str(body)[:200]}
+                log.warning("message dropped", extra=about)
                 counts["Malformed"] += 1
                 continue
             durations.append(Measure("AttemptDuration", result.duration_seconds, "Seconds"))
@@ -79,14 +87,6 @@ class ResultsHandler:
         if settled.changed and (name := _final(settled.run)):
             counts[name] += 1
         return True
-
-
-def _read(message_id: str, body: object) -> AttemptResult | None:
-    try:
-        return result_from_body(body if isinstance(body, str) else "")
-    except UnreadableRecordError as error:
-        log.warning("message dropped", extra={"message_id": message_id, "why": error.why, "body": str(body)[:200]})
-        return None
 
 
 def _final(run: Run | None) -> str | None:

@@ -2,11 +2,13 @@
 
 import json
 import time
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from clawjob.domain.instants import to_text
 from clawjob.domain.job import parse_document
 from clawjob.operations.apply_job import create_job
 from support.api import job
@@ -57,6 +59,13 @@ def test_apply_creates_then_changes_then_leaves_alone(run: Any) -> None:
     assert run("job", "apply", "-f", path).stdout == "Job news is as its document says.\n"
     write("news.json", job(schedule="0 3 * * *"))
     assert "is changed to version 2" in run("job", "apply", path).stdout
+
+
+def test_apply_leaves_a_job_alone_whose_only_instant_is_past(run: Any, clock: ManualClock) -> None:
+    path = write("once.json", job("once", schedule={"at": to_text(clock() + timedelta(minutes=1))}))
+    assert "is created" in run("job", "apply", path).stdout
+    clock.advance(timedelta(hours=1))
+    assert run("job", "apply", path).stdout == "Job once is as its document says.\n"
 
 
 def test_apply_goes_on_after_a_bad_file_and_ends_with_its_exit_code(run: Any) -> None:

@@ -130,7 +130,7 @@ def test_of_a_batch_with_a_malformed_and_a_throttled_message_only_the_throttled_
 
 
 BAD_BODIES = (
-    *("", "{}", "null", "[]", "not json", '{"v": 99}', '{"v": 1}', '{"schema": 99}', "[" * 100_000, '"x"'),
+    *("", "{}", "null", "[]", "not json", '{"v": 0}', '{"v": 1}', '{"schema": 99}', "[" * 100_000, '"x"'),
     '{"v": 1, "run_id": 5, "token": 1}',
     '{"v": 1, "run_id": "x", "token": true, "worker": "w", "outcome": "succeeded"}',
 )
@@ -145,6 +145,15 @@ def test_messages_that_are_no_reports_are_dropped_counted_and_logged(
     assert count(published, "Malformed") == len(BAD_BODIES)
     dropped = [record for record in caplog.records if record.message == "message dropped"]
     assert [record.__dict__["message_id"] for record in dropped] == [f"m{n}" for n in range(1, len(BAD_BODIES) + 1)]
+
+
+def test_a_report_of_a_newer_version_comes_again_for_the_newer_function(
+    handler: ResultsHandler, published: list[Measure]
+) -> None:
+    """Q-14: in a deployment that is under way, old and new functions read one queue."""
+    assert handler(batch('{"v": 2, "run_id": "x"}'), LambdaContext()) == failed("m1")
+    assert count(published, "Malformed") == 0
+    assert count(published, "Retried") == 1
 
 
 def test_a_report_whose_outcome_nobody_knows_is_dropped(
