@@ -11,7 +11,7 @@
 | `CLAWJOB_POOL`, `CLAWJOB_SLOTS` | worker | the pool that it serves (`default`), runs at once (5) |
 | `CLAWJOB_WORKER_NAME` | worker | its name; host and process id otherwise |
 | `CLAWJOB_WORK_DIR` | worker | folder for working folders and logs |
-| `CLAWJOB_UID_BASE` | worker | children of slot n get this uid plus n, which nobody else on the machine may have; empty: the worker's own |
+| `CLAWJOB_UID_BASE` | worker | children of slot n get this uid plus n, its alone; empty: the worker's own |
 | `CLAWJOB_MEMORY_RESERVE` | worker | bytes, or such as `256MiB`, that it needs itself (128MiB) |
 | `CLAWJOB_SLOT_MEMORY` | worker | what a run without a memory limit counts; an equal share otherwise |
 | `CLAWJOB_DRAIN_SECONDS` | worker | from the order to stop until runs are handed back (90) |
