@@ -1,3 +1,4 @@
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -189,3 +190,15 @@ def test_every_page_of_the_list_together_is_the_whole_list(context: Context) -> 
         if cursor is None:
             break
     assert seen == names
+
+
+def test_of_two_changes_in_one_moment_the_refused_one_is_not_told_that_it_was_made(context: Context) -> None:
+    """Both write the same state row; only the definitions differ."""
+    create_job(context, a_job())
+    seen = context.jobs.get("news")
+    after = replace(seen, version=seen.version + 1)
+    context.jobs.change(seen, after, a_job(description="a"))
+    # A call whose answer was lost is made again, and is no error.
+    context.jobs.change(seen, after, a_job(description="a"))
+    with pytest.raises(StaleVersionError):
+        context.jobs.change(seen, after, a_job(description="b"))

@@ -216,14 +216,14 @@ def test_a_cancel_reaches_the_child_within_a_keep_interval(bench: Bench) -> None
 
 
 def test_no_more_runs_are_taken_than_there_is_memory_for(bench: Bench) -> None:
+    path = bench.folder / "marks"
+    mark = f"say = lambda what: open({str(path)!r}, 'a').write(what + ' ')"
     for _ in range(3):
-        job(bench, say_start(bench, "time.sleep(3)"))
+        job(bench, f"import time\n{mark}\nsay('begins')\ntime.sleep(3)\nsay('ends')")
     limit = memory_limit()
     bench.start_worker(CLAWJOB_MEMORY_RESERVE=str(limit // 4), CLAWJOB_SLOT_MEMORY=str(limit // 3))
-    until(lambda: len(starts(bench)) == 2)
-    until(lambda: bench.settle_all() or None)
-    assert len(starts(bench)) == 2
-    until(lambda: len(starts(bench)) == 3)
+    until(lambda: starts(bench, "marks").count("ends") == 3)
+    assert starts(bench, "marks")[:3] == ["begins", "begins", "ends"]
     assert '"MemoryLimit"' in bench.log()
 
 

@@ -179,7 +179,7 @@ class JobStore:
             ],
         )
         if refusals:
-            self._explain(seen, after)
+            self._explain(seen, after, definition)
 
     def delete(self, seen: JobState, after: JobState) -> None:
         """Free the name and close the state row; runs that wait will see it.
@@ -406,12 +406,14 @@ class JobStore:
         self._definitions[pair] = definition
         return definition
 
-    def _explain(self, seen: JobState, after: JobState) -> None:
+    def _explain(self, seen: JobState, after: JobState, definition: Definition | None = None) -> None:
+        """Say why a write was refused; come back if it was made already, by a call whose answer was lost."""
         now = self.get_by_uid(seen.uid)
         if now is None or (now.deleted_at is not None and after.deleted_at is None):
             raise JobNotFoundError(seen.name)
-        # As stored: an instant loses its microseconds there.
-        if item_of(now) == item_of(after):
+        # As stored: an instant loses its microseconds there. Two changes of one moment differ in the definition.
+        key = (now.uid, now.version)
+        if item_of(now) == item_of(after) and (definition is None or self.definitions([key])[key] == definition):
             return
         if now.version == seen.version:
             raise UnavailableError("TransactWriteItems", "the job changed while it was written")

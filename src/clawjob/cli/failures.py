@@ -44,6 +44,10 @@ class Refused(Failure):
     exit_code = 4
 
 
+class Overtaken(Refused):
+    """Somebody else made or changed the job between two requests."""
+
+
 class Unreachable(Failure):
     """Nobody answers, or not now."""
 

@@ -4,16 +4,19 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from clawjob.cli.failures import RUN_FAILED, Failure, NotFound, Refused, WrongUse
+from clawjob.cli.failures import RUN_FAILED, Failure, NotFound, Overtaken, Refused, WrongUse
 from clawjob.cli.lazy import LazyGroup
 from clawjob.cli.show import Column, Times, output_option, plain, print_facts, print_json, print_table, utc_option
 
 if TYPE_CHECKING:
     from clawjob.cli.service import Service
+
+_TRIES: Final = 3
+"""Of an apply that somebody else's gets in the way of."""
 
 
 @click.group("job", cls=LazyGroup)
@@ -158,7 +161,7 @@ def read_document(path: str) -> dict[str, Any]:
         Failure: there is no such file, or it holds no JSON object.
     """
     try:
-        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8")
+        text = sys.stdin.read() if path == "-" else Path(path).read_text("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) and error.strerror else "it is not UTF-8"
         raise WrongUse(f"{path} cannot be read: {why}.") from error
@@ -177,6 +180,16 @@ def _apply(service: "Service", document: dict[str, Any]) -> str:
         # The service says best what is wrong with it.
         service.ask("POST", "/jobs", body=document)
         raise Refused("The document has no name.")
+    for _ in range(_TRIES - 1):
+        try:
+            return _apply_once(service, name, document)
+        except Overtaken:
+            # It is to be as the document says, whatever it was before.
+            continue
+    return _apply_once(service, name, document)
+
+
+def _apply_once(service: "Service", name: str, document: dict[str, Any]) -> str:
     try:
         present, headers = service.ask_with_headers("GET", f"/jobs/{_segment(name)}")
     except NotFound:

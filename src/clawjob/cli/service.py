@@ -10,11 +10,12 @@ import click
 import httpx
 
 from clawjob.cli.address import Address, find_address
-from clawjob.cli.failures import Failure, NotFound, Refused, Unreachable
+from clawjob.cli.failures import Failure, NotFound, Overtaken, Refused, Unreachable
 from clawjob.domain.errors import Problem
 
 _TIMEOUT: Final = httpx.Timeout(30.0, connect=5.0)
 _PAGE: Final = 100
+_OVERTAKEN: Final = (":duplicate-name", ":stale-version")
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 
 
@@ -126,6 +127,8 @@ def _refusal(answer: httpx.Response) -> Failure:
         request_id = f" Request {found['request_id']}." if found.get("request_id") else ""
         return Unreachable(f"The service cannot answer now: {detail}{request_id}")
     problems = [_problem(one) for one in found.get("problems") or () if isinstance(one, dict)]
+    if str(found.get("type")).endswith(_OVERTAKEN):
+        return Overtaken(detail)
     return Refused(str(found["title"]) if problems and "title" in found else detail, problems)
 
 

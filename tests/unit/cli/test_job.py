@@ -10,8 +10,9 @@ import pytest
 
 from clawjob.domain.instants import to_text
 from clawjob.domain.job import parse_document
-from clawjob.operations.apply_job import create_job
+from clawjob.operations.apply_job import create_job, replace_job
 from support.api import job
+from support.calls import wrap
 from support.clock import ManualClock
 from support.service import Service
 
@@ -66,6 +67,35 @@ def test_apply_leaves_a_job_alone_whose_only_instant_is_past(run: Any, clock: Ma
     assert "is created" in run("job", "apply", path).stdout
     clock.advance(timedelta(hours=1))
     assert run("job", "apply", path).stdout == "Job once is as its document says.\n"
+
+
+def test_two_applies_at_once_both_go_well(run: Any, service: Service, clock: ManualClock) -> None:
+    """The other one makes the job, then changes it, just before this one writes."""
+    others = [
+        lambda: create_job(service.context, parse_document(job("two", description="a"), clock(), ["default"])),
+        lambda: replace_job(service.context, "two", parse_document(job("two", description="b"), clock(), ["default"])),
+    ]
+
+    at_work = False
+
+    def first_the_other(name: str, parameters: dict[str, Any], call: Any) -> Any:
+        nonlocal at_work
+        if name == "TransactWriteItems" and others and not at_work:
+            at_work = True
+            others.pop(0)()
+            at_work = False
+        return call(name, parameters)
+
+    undo = wrap(service.dynamodb, first_the_other)
+    result = run("job", "apply", write("two.json", job("two", description="mine")))
+    undo()
+    assert (result.exit_code, others) == (0, []), result.stderr
+    assert json.loads(run("job", "show", "two", "--output", "json").stdout)["description"] == "mine"
+
+
+def test_a_file_with_a_byte_order_mark_is_read(run: Any) -> None:
+    Path("bom.json").write_bytes(b"\xef\xbb\xbf" + json.dumps(job("bom")).encode())
+    assert "Job bom is created" in run("job", "apply", "bom.json").stdout
 
 
 def test_apply_goes_on_after_a_bad_file_and_ends_with_its_exit_code(run: Any) -> None:
