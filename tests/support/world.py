@@ -1,7 +1,8 @@
 """The whole system in one process and on one moved clock: people, scheduler, results function, workers.
 
-Every actor runs the real operations. A `Trouble` may end an actor at any of its calls; the rest goes on, as it would.
-Time jumps from event to event: a tick happens on the minute if something is due, a message is taken when it is visible.
+Scheduler and results function are the real handlers; everybody else runs the real operations. A `Trouble` may end an
+actor at any of its calls; the rest goes on, as it would. Time jumps from event to event: a tick happens on the minute
+if something is due, a message is taken when it is visible.
 """
 
 from collections import Counter
@@ -11,20 +12,24 @@ from datetime import datetime, timedelta
 from enum import Enum
 from typing import Any
 
+from clawjob.aws.authority import ClockGuard
+from clawjob.aws.clients import Clients, make_session_clients
 from clawjob.aws.queues import Received
 from clawjob.domain.errors import ClawjobError, UnavailableError
 from clawjob.domain.instants import from_text, to_text
-from clawjob.domain.messages import result_from_body
 from clawjob.domain.run import FINAL, Actor, Run, State, is_legal
 from clawjob.domain.times import Times
+from clawjob.handlers.results import ResultsHandler
+from clawjob.handlers.scheduler import SchedulerHandler
 from clawjob.operations.context import Context
-from clawjob.operations.settle_attempt import settle_attempt
-from clawjob.operations.tick import TickReport, tick
+from clawjob.services import Services
+from clawjob.settings import ResultsSettings, SchedulerSettings
 from support import moto_state
 from support.clock import START, ManualClock
 from support.fake_worker import Child, Execution, FakeWorker, WorkerDied
 from support.faults import WRITES, Crash, Fault, Trouble
-from support.service import Service, make_context, make_service
+from support.lambda_context import LambdaContext
+from support.service import TABLE, Service, make_context, make_service
 from support.shortcut import shorten
 
 RUNS, DEAD_RUNS = "clawjob-test-runs-default", "clawjob-test-runs-default-dead"
@@ -70,12 +75,13 @@ class World:
     executions: list[Execution] = field(default_factory=list)
     overlaps: list[tuple[str, str]] = field(default_factory=list)
     moves: list[Move] = field(default_factory=list)
-    ticks: list[TickReport] = field(default_factory=list)
     script: list[tuple[datetime, Step]] = field(default_factory=list)
     tick_off: Callable[[datetime], bool] = lambda now: False
     results_off: Callable[[datetime], bool] = lambda now: False
     workers_off: Callable[[datetime], bool] = lambda now: False
     on_execution: Callable[[Execution], object] = lambda execution: None
+    clients: Clients = field(default_factory=make_session_clients)
+    """For the handlers, which leave them alone: what they do goes through the context's."""
     hourly: bool = False
     """Tick once an hour also when nothing is due."""
     crashed: list[str] = field(default_factory=list)
@@ -98,7 +104,7 @@ class World:
         self.trouble.reset(fault, at)
         self.children = lambda run: Child()
         self.tick_off = self.results_off = self.workers_off = lambda now: False
-        self.workers, self.executions, self.moves, self.ticks = [], [], [], []
+        self.workers, self.executions, self.moves = [], [], []
         self.script, self.crashed, self.crashed_holding, self._states = [], [], set(), {}
         self.violations, self.overlaps = [], []
         self.trouble.before, self.trouble.instead = [], []
@@ -147,21 +153,28 @@ class World:
     def tick(self) -> None:
         """One pass of the scheduler."""
 
-        def run() -> None:
-            self.ticks.append(tick(self.ctx, lambda: timedelta(seconds=60)))
-
+        handler = SchedulerHandler(SchedulerSettings(table=TABLE, run_queues=self.service.urls.run), self._services())
         self._last_tick = self.clock()
-        self.act(Actor.SCHEDULER, run)
+        self.act(Actor.SCHEDULER, lambda: handler({}, LambdaContext()))
 
     def settle_results(self) -> None:
         """The results function takes a batch."""
 
+        handler = ResultsHandler(ResultsSettings(table=TABLE, run_queues=self.service.urls.run), self._services())
+
         def run() -> None:
-            for received in self._take_results():
-                settle_attempt(self.ctx, result_from_body(received.body))
-                self._delete_result(received)
+            batch = self._take_results()
+            records = [{"messageId": received.message_id, "body": received.body} for received in batch]
+            answer = handler({"Records": records}, LambdaContext())
+            again = {failure["itemIdentifier"] for failure in answer["batchItemFailures"]}
+            for received in batch:
+                if received.message_id not in again:
+                    self._delete_result(received)
 
         self.act(Actor.RESULTS, run)
+
+    def _services(self) -> Services:
+        return Services(self.ctx, self.clients, ClockGuard(self.clock))
 
     def _take_results(self) -> list[Received]:
         # The event source's calls, which are not the code under test.
