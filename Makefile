@@ -65,6 +65,7 @@ COMPILE := pip compile --quiet --universal --python-version 3.11 --generate-hash
 requirements: $(READY) ## pin all dependencies anew
 	$(or $(UV),$(BIN)/uv) $(COMPILE) pyproject.toml -o requirements/runtime.txt
 	$(or $(UV),$(BIN)/uv) $(COMPILE) --all-extras -c requirements/runtime.txt pyproject.toml -o requirements/develop.txt
+	printf 'aws-lambda-powertools\npydantic\ntzdata\n' | $(or $(UV),$(BIN)/uv) $(COMPILE) -c requirements/runtime.txt - -o requirements/functions.txt
 	echo uv | $(or $(UV),$(BIN)/uv) $(COMPILE) - -o requirements/uv.txt
 
 clean: ## remove what these targets made
