@@ -1,0 +1,45 @@
+"""What each component may do: exactly the calls that it makes, on exactly what it makes them."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from aws_cdk import aws_iam as iam
+from aws_cdk import aws_logs as logs
+
+from infra.data import Data
+
+TABLE: Final = {
+    "scheduler": ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+    "results": ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+    "api": ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
+    "authorizer": ("GetItem",),
+}
+"""Actions on the table and its indexes, by component; those of a transaction's parts count as their own."""
+RUN_QUEUES: Final = {
+    "scheduler": ("GetQueueAttributes", "SendMessage"),
+    "results": ("SendMessage",),
+    "api": ("SendMessage",),
+}
+RESULTS_QUEUE: Final = {"results": ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")}
+"""What Lambda itself does with the queue, in the function's name."""
+RUN_LOGS: Final = {"api": ("GetLogEvents",)}
+
+
+def statements(component: str, data: Data, own_logs: logs.LogGroup) -> Iterable[iam.PolicyStatement]:
+    """Give the statements of a function's role."""
+    run_queues = [queue.queue_arn for queues in data.run_queues.values() for queue in queues.values()]
+    streams = f"{own_logs.log_group_arn}"
+    yield _allow("logs", ("CreateLogStream", "PutLogEvents"), [streams])
+    if component in TABLE:
+        indexes = [] if component == "authorizer" else [f"{data.table.table_arn}/index/*"]
+        yield _allow("dynamodb", TABLE[component], [data.table.table_arn, *indexes])
+    if component in RUN_QUEUES:
+        yield _allow("sqs", RUN_QUEUES[component], run_queues)
+    if component in RESULTS_QUEUE:
+        yield _allow("sqs", RESULTS_QUEUE[component], [data.results_queue.queue_arn])
+    if component in RUN_LOGS:
+        yield _allow("logs", RUN_LOGS[component], [data.run_log_group.log_group_arn])
+
+
+def _allow(service: str, actions: Iterable[str], resources: list[str]) -> iam.PolicyStatement:
+    return iam.PolicyStatement(actions=[f"{service}:{action}" for action in actions], resources=resources)
