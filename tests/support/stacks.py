@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import infra  # noqa: F401 - chooses the Node that the CDK runs in
+import infra
 
 Resource = Mapping[str, Any]
 
