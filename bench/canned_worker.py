@@ -131,7 +131,7 @@ def main() -> None:
     command = json.loads(os.environ[COMMAND])
     canned = CannedAws(command["argv"], command["env"])
     clients: Clients = make_session_clients()
-    for client in (clients.dynamodb, clients.sqs, clients.sqs_polls):
+    for client in (clients.dynamodb, clients.sqs):
         answer_with(client, canned.answer)
     # Everything but the wire is as in production.
     wired: Any = worker

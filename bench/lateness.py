@@ -3,8 +3,8 @@
 All is real: time, production times, the emulator in a process of its own, `clawjob worker` in another, ticks by the
 real operation. A job of each second of a window is due once (`at`). Each is stored first, and dispatched by a tick of
 its own at a random phase of the second, some 4 to 45 s before it is due (in production 90 to 150 s: only the queue's
-delay is longer). No tick runs while the window does, as ticks are another machine's; the worker waits in its long poll.
-Included are: the queue's delay, the long poll's answer, the look and the wait in the slot, the claim (two calls to the
+delay is longer). No tick runs while the window does, as ticks are another machine's; the worker waits in its polls.
+Included are: the queue's delay, the poll's answer, the look and the wait in the slot, the claim (two calls to the
 emulator, a few ms each as in AWS), and the spawn by the warden.
 """
 
@@ -71,7 +71,7 @@ def _service(folder: Path) -> Iterator[tuple[Services, "subprocess.Popen[bytes]"
         queues = create_queues(clients.sqs, "clawjob", POOLS, times.lease)
         environment = with_emulator(dict(os.environ), url) | {
             "CLAWJOB_TABLE": TABLE,
-            "CLAWJOB_RUN_QUEUES": json.dumps(dict(queues.run)),
+            "CLAWJOB_RUN_QUEUES": json.dumps(queues.run),
             "CLAWJOB_RESULTS_QUEUE": queues.results,
             "CLAWJOB_WORK_DIR": str(folder / "work"),
             "CLAWJOB_SLOT_MEMORY": "1MiB",

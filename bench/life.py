@@ -14,6 +14,7 @@ from bench.stage import Stage, stage
 from clawjob.aws.queues import Received
 from clawjob.domain.definition import Definition
 from clawjob.domain.messages import RunMessage, result_from_body
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Outcome, Run
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.operations.apply_job import create_job
@@ -65,7 +66,7 @@ class Life:
         self.children = ScriptedChildren(on)
         self.keeper = LeaseKeeper(on.context)
         supervisor: Any = self.children
-        parts = SlotParts(on.context, supervisor, self.keeper, worker, POOLS[0], None, threading.Event())
+        parts = SlotParts(on.context, supervisor, self.keeper, worker, None, threading.Event())
         self._slot = Slot(parts, 0)
 
     def tick(self) -> TickReport:
@@ -280,7 +281,7 @@ def skipped() -> Cost:
         holder = held["pk"]["S"].removeprefix("RUN#")
         life.context.runs.extend_lease(holder, 1, life.stage.now + timedelta(hours=2))
         # Its message is in its worker's hands all the time.
-        life.stage.sqs.purge_queue(QueueUrl=life.stage.urls.run[POOLS[0]])
+        life.stage.sqs.purge_queue(QueueUrl=life.stage.urls.run[POOLS[0]][QueueClass.LOW])
         life.stage.meter.clear()
         _to_the_instant(life)
         if life.work() != 1 or life.settle() != 0:

@@ -20,6 +20,7 @@ from clawjob.aws.run_store import RunStore
 from clawjob.aws.table import QueueUrls, create_queues, create_table, table_definition
 from clawjob.domain.ids import uid_from
 from clawjob.domain.instants import Clock
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.times import Times
 from clawjob.operations.context import Context
 
@@ -72,7 +73,7 @@ class Stage:
 
     def receive(self) -> list[Received]:
         """Take what is visible on the run queue."""
-        return self.context.queues.receive(POOLS[0], 10, timedelta(0))
+        return self.context.queues.receive(POOLS[0], QueueClass.LOW, 10, timedelta(0))
 
 
 @contextmanager

@@ -14,9 +14,13 @@ from typing import Final
 
 import psutil
 
+from clawjob.domain.priority import QueueClass
+
 COMMAND: Final = "CLAWJOB_BENCH_COMMAND"
 """JSON: argv and environment of every child."""
-_QUEUES: Final = json.dumps({"default": "https://sqs.eu-west-1.amazonaws.com/123456789012/runs-default"})
+_QUEUES: Final = json.dumps(
+    {"default": {name: f"https://sqs.eu-west-1.amazonaws.com/123456789012/runs-default-{name}" for name in QueueClass}}
+)
 _RESULTS: Final = "https://sqs.eu-west-1.amazonaws.com/123456789012/results"
 _TICK: Final = 1 / os.sysconf("SC_CLK_TCK")
 

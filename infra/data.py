@@ -14,8 +14,9 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from clawjob.aws import table as layout
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.times import Times
-from infra.config import QUEUE_CLASSES, StageConfig
+from infra.config import StageConfig
 from infra.log_groups import make_log_group
 
 RESULTS_TIMEOUT: Final = Duration.seconds(30)
@@ -35,7 +36,7 @@ class Data(Construct):
         self.table = self._make_table()
         self.dead_queues: dict[str, sqs.Queue] = {}
         self.run_queues = {
-            pool.name: {label: self._make_queue(f"runs-{pool.name}-{label}", _LEASE) for label in QUEUE_CLASSES}
+            pool.name: {label: self._make_queue(f"runs-{pool.name}-{label}", _LEASE) for label in QueueClass}
             for pool in config.pools
         }
         self.results_queue = self._make_queue("results", Duration.seconds(6 * int(RESULTS_TIMEOUT.to_seconds())))

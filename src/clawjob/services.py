@@ -14,7 +14,7 @@ from clawjob.aws.run_store import RunStore
 from clawjob.domain.ids import uid_from
 from clawjob.domain.instants import Clock
 from clawjob.operations.context import Context
-from clawjob.settings import ClockSetting, CoreSettings, WorkerSettings
+from clawjob.settings import ClockSetting, CoreSettings
 
 _UID_BITS = 60
 
@@ -38,16 +38,13 @@ def services_from(settings: CoreSettings, clients: Clients | None = None) -> Ser
     """
     used = clients or make_session_clients()
     guard = ClockGuard(clock_of(settings.clock))
-    polls = used.sqs_polls if isinstance(settings, WorkerSettings) else None
-    if polls is not None:
-        guard.watch(polls)
     for client in (used.dynamodb, used.sqs):
         guard.watch(client)
     retention = settings.times.retention
     context = Context(
         jobs=JobStore(used.dynamodb, settings.table, retention),
         runs=RunStore(used.dynamodb, settings.table, retention),
-        queues=Queues(used.sqs, settings.run_queues, settings.results_queue, polls),
+        queues=Queues(used.sqs, settings.run_queues, settings.results_queue),
         clock=guard.now,
         times=settings.times,
         new_uid=_new_id,

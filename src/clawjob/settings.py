@@ -3,7 +3,7 @@
 | variable | read by | meaning |
 |---|---|---|
 | `CLAWJOB_TABLE` | all | the table's name |
-| `CLAWJOB_RUN_QUEUES` | all | JSON object: URL of the run queue of each pool |
+| `CLAWJOB_RUN_QUEUES` | all | JSON object: of each pool, the URLs of its run queues `high` and `low` |
 | `CLAWJOB_RESULTS_QUEUE` | worker | URL of the results queue |
 | `CLAWJOB_LOG_GROUP` | api, worker | log group that holds the runs' output; empty: there is none |
 | `CLAWJOB_TIMES` | all | JSON object: seconds for fields of `Times` that differ from the defaults |
@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any, Final, Self, TypeVar
 
 from clawjob.domain.errors import InvalidInputError, Problem
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.times import Times
 
 T = TypeVar("T")
@@ -63,8 +64,8 @@ class CoreSettings:
     """What every deployable needs."""
 
     table: str
-    run_queues: Mapping[str, str]
-    """URL by pool."""
+    run_queues: Mapping[str, Mapping[QueueClass, str]]
+    """URLs by pool and class."""
     results_queue: str = ""
     times: Times = _DEFAULT_TIMES
     clock: ClockSetting = ClockSetting()
@@ -88,7 +89,9 @@ class CoreSettings:
         return {
             "table": reader.required("CLAWJOB_TABLE", str, "the table's name"),
             "run_queues": reader.required(
-                "CLAWJOB_RUN_QUEUES", _queues, 'a JSON object such as {"default": "https://..."}'
+                "CLAWJOB_RUN_QUEUES",
+                _queues,
+                'a JSON object such as {"default": {"high": "https://...", "low": "https://..."}}',
             ),
             "results_queue": reader.optional("CLAWJOB_RESULTS_QUEUE", str, "the results queue's URL", ""),
             "times": reader.optional("CLAWJOB_TIMES", _times, 'a JSON object such as {"tick": 60}', _DEFAULT_TIMES),
@@ -217,13 +220,21 @@ class Reader:
         return None
 
 
-def _queues(text: str) -> dict[str, str]:
+def _queues(text: str) -> dict[str, dict[QueueClass, str]]:
     read = json.loads(text)
     if not isinstance(read, dict):
         raise TypeError
-    if not read or not all(_POOL.fullmatch(pool) and isinstance(url, str) and url for pool, url in read.items()):
+    if not read or not all(_POOL.fullmatch(pool) for pool in read):
         raise ValueError
-    return read
+    return {pool: _classes(urls) for pool, urls in read.items()}
+
+
+def _classes(urls: object) -> dict[QueueClass, str]:
+    if not isinstance(urls, dict):
+        raise TypeError
+    if set(urls) != set(QueueClass) or not all(isinstance(url, str) and url for url in urls.values()):
+        raise ValueError
+    return {queue: urls[queue] for queue in QueueClass}
 
 
 def _times(text: str) -> Times:

@@ -57,7 +57,11 @@ def test_a_clock_that_is_not_moved_changes_nothing() -> None:
 def test_workers_read_the_same_clock_from_their_settings() -> None:
     clock = moved_clock(NIGHT, 60.0, 1700000000.25)
     assert clock_text(clock) == "1700000000.25:1774745940.0:60.0"
-    environment = {"CLAWJOB_TABLE": "t", "CLAWJOB_RUN_QUEUES": '{"default": "u"}', "CLAWJOB_CLOCK": clock_text(clock)}
+    environment = {
+        "CLAWJOB_TABLE": "t",
+        "CLAWJOB_RUN_QUEUES": '{"default": {"high": "u", "low": "v"}}',
+        "CLAWJOB_CLOCK": clock_text(clock),
+    }
     assert CoreSettings.from_environment(environment).clock == clock
     assert clock.at(1700000001.25) == NIGHT.timestamp() + 60
 

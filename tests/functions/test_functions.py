@@ -12,7 +12,8 @@ ROOT = Path(__file__).parents[2]
 NAMES = ("scheduler", "results", "api")
 SETTINGS = {
     "CLAWJOB_TABLE": "clawjob-test",
-    "CLAWJOB_RUN_QUEUES": '{"default": "https://sqs.eu-west-1.amazonaws.com/123456789012/clawjob-test-runs-default"}',
+    "CLAWJOB_RUN_QUEUES": '{"default": {"high": "https://sqs.eu-west-1.amazonaws.com/123456789012/high",'
+    ' "low": "https://sqs.eu-west-1.amazonaws.com/123456789012/low"}}',
     "CLAWJOB_RESULTS_QUEUE": "https://sqs.eu-west-1.amazonaws.com/123456789012/clawjob-test-results",
 }
 EVENTS = {

@@ -9,7 +9,6 @@ import pytest
 from clawjob.domain.claiming import Drop
 from clawjob.domain.definition import Overlap
 from clawjob.domain.errors import UnavailableError
-from clawjob.domain.messages import RunMessage
 from clawjob.domain.run import FINAL, Outcome, Reason, State
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.operations.apply_job import create_job, delete_job, replace_job, set_enabled
@@ -131,12 +130,12 @@ def test_a_waiting_run_that_is_too_old_to_start_keeps_no_newer_one_out(service: 
 def test_a_late_copy_does_not_execute_again_what_has_ended_well(service: Service, clock: ManualClock) -> None:
     context = service.context
     create_job(context, a_job(cron=None))
-    run_id = trigger_run(context, "news", {}, None).run.run_id
+    run = trigger_run(context, "news", {}, None).run
     (message,) = service.receive()
-    context.queues.send_run("default", RunMessage(run_id, 0), 150)
+    context.queues.send_run(run, 150)
     taken = claimed(context, message)
     done = result_of(taken.run, Outcome.SUCCEEDED, clock())
-    context.queues.delete("default", message)
+    context.queues.delete(message)
     clock.advance(3 * MINUTE)
     (copy,) = service.receive()
     assert isinstance(claim(context, copy, "w2"), Drop)
@@ -325,7 +324,7 @@ def test_no_attempt_of_a_final_run_stays_open(service: Service, clock: ManualClo
         clock.advance(3 * MINUTE)
         assert isinstance(claim(context, *service.receive()), Drop)
     else:
-        context.queues.delete("default", message)
+        context.queues.delete(message)
         clock.advance(30 * MINUTE)
         run_tick(context)
         cancel_run(context, run_id, "anna", "")

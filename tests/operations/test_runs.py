@@ -203,7 +203,7 @@ def test_a_late_result_is_taken_while_the_run_waits_again(service: Service, cloc
     run = trigger_run(context, "news", {}, None).run
     (message,) = service.receive()
     taken = claimed(context, message)
-    context.queues.delete("default", message)
+    context.queues.delete(message)
     clock.advance(timedelta(minutes=30))
     assert run_tick(context).rescue.lost == 1
     assert context.runs.get(run.run_id).state is State.QUEUED  # type: ignore[union-attr]  # it is there
@@ -286,7 +286,7 @@ def test_everything_of_a_run_is_removed_in_the_end(service: Service, clock: Manu
     for _ in range(2):
         for message in service.receive():
             run = claimed(context, message).run
-            context.queues.delete("default", message)
+            context.queues.delete(message)
             bad = result_of(run, Outcome.FAILED, clock(), log_tail="boom", outputs={"a": 1}, exit_code=1)
             settle_attempt(context, bad)
         clock.advance(timedelta(minutes=6))

@@ -14,6 +14,7 @@ from clawjob.aws.queues import Received
 from clawjob.domain.claiming import Drop, GiveBack, Wait
 from clawjob.domain.errors import LeaseLostError, UnavailableError, UnreadableRecordError
 from clawjob.domain.messages import RunMessage, result_to_body
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import AttemptResult, Outcome, Run
 from clawjob.operations.claim_run import Claimed, claim_run
 from clawjob.operations.context import Context
@@ -98,7 +99,11 @@ class FakeWorker:
 
     def poll(self) -> bool:
         """Take messages and see each as far as it goes now; whether there were any."""
-        received = self.ctx.queues.receive(self.pool, min(10, self.free), timedelta(0))
+        received: list[Received] = []
+        for queue in QueueClass:
+            if self.free > len(received):
+                most = min(10, self.free - len(received))
+                received += self.ctx.queues.receive(self.pool, queue, most, timedelta(0))
         for one in received:
             self._guarded(one)
         return bool(received)
@@ -121,7 +126,7 @@ class FakeWorker:
         self.draining = True
         for one in list(self.waiting):
             self.waiting.remove(one)
-            self.ctx.queues.set_visibility(self.pool, one.received, 0)
+            self.ctx.queues.set_visibility(one.received, 0)
         for held in list(self.held):
             held.child = Child(Outcome.INTERRUPTED)
             self._end(held)
@@ -137,10 +142,10 @@ class FakeWorker:
         answer = claim_run(self.ctx, message, received.message_id, self.name)
         match answer:
             case Drop():
-                self.ctx.queues.delete(self.pool, received)
+                self.ctx.queues.delete(received)
             case GiveBack(delay):
                 seconds = math.ceil(max(0.0, delay.total_seconds()))
-                self.ctx.queues.set_visibility(self.pool, received, min(seconds, 43_200))
+                self.ctx.queues.set_visibility(received, min(seconds, 43_200))
             case Wait(until):
                 self.waiting.append(_Waiting(received, message, until))
             case Claimed():
@@ -169,7 +174,7 @@ class FakeWorker:
             return
         held.renewed_at = now
         with suppress(UnavailableError):
-            self.ctx.queues.set_visibility(self.pool, held.received, round(self.ctx.times.lease.total_seconds()))
+            self.ctx.queues.set_visibility(held.received, round(self.ctx.times.lease.total_seconds()))
         if cancel is not None:
             held.child, held.ends_at = Child(Outcome.CANCELLED), now
             self._end(held)
@@ -183,7 +188,7 @@ class FakeWorker:
                 hand_back(self.ctx, result)
             else:
                 self.ctx.queues.report(result_to_body(result))
-            self.ctx.queues.delete(self.pool, held.received)
+            self.ctx.queues.delete(held.received)
         except LeaseLostError:
             self.held.remove(held)
         except UnavailableError:

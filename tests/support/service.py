@@ -14,6 +14,7 @@ from clawjob.aws.queues import Queues, Received
 from clawjob.aws.run_store import RunStore
 from clawjob.aws.table import QueueUrls, create_queues, create_table
 from clawjob.domain.instants import Clock
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.times import Times
 from clawjob.operations.context import Context
 
@@ -30,9 +31,9 @@ class Service:
     logs: Any
     urls: QueueUrls
 
-    def receive(self, most: int = 10, pool: str = "default") -> list[Received]:
+    def receive(self, most: int = 10, pool: str = "default", queue: QueueClass = QueueClass.LOW) -> list[Received]:
         """Take messages from a pool's queue without waiting."""
-        return self.context.queues.receive(pool, most, timedelta(0))
+        return self.context.queues.receive(pool, queue, most, timedelta(0))
 
     def fresh_context(self) -> Context:
         """The same service as another process sees it: nothing remembered."""

@@ -15,7 +15,7 @@ from support import moto_state
 from support.fake_worker import Child, Execution
 from support.faults import Call, Crash, refused
 from support.nominal import cron_instants, every_instants
-from support.world import BEGIN, RUNS, World, api
+from support.world import BEGIN, HIGH_RUNS, RUNS, World, api
 
 DAY, HOUR, MINUTE, SECOND = timedelta(days=1), timedelta(hours=1), timedelta(minutes=1), timedelta(seconds=1)
 _KEPT = timedelta(days=1)
@@ -55,6 +55,7 @@ _ALLOW = {"overlap": Overlap.ALLOW}
 _ALL = {"catch_up": _catch_up("all")}
 _NONE = {"catch_up": _catch_up("none")}
 _NEVER_AGAIN = {"max_retry": 0}
+_HIGH = {"priority": 5}
 _SLOWLY = {"retry": RetryPolicy(delays=(20 * MINUTE,))}
 
 JOBS = (
@@ -66,13 +67,13 @@ JOBS = (
     Planned("lord-howe-wild", "45 */3 * * *", zone="Australia/Lord_Howe"),
     Planned("cairo", "0 0 * * *", zone="Africa/Cairo"),
     Planned("sao-paulo", "0 0,12 * * *", zone="America/Sao_Paulo", more=_NEVER_AGAIN),
-    Planned("kathmandu", "20 4 * * *", zone="Asia/Kathmandu", more=_SLOWLY),
+    Planned("kathmandu", "20 4 * * *", zone="Asia/Kathmandu", more={**_SLOWLY, **_HIGH}),
     Planned("kolkata", "5 9 * * 1-5", zone="Asia/Kolkata"),
     Planned("utc-daily", "0 2 * * *", more={**_ALLOW, **_ALL}),
-    Planned("utc-hours", "10 8-20/4 * * *"),
+    Planned("utc-hours", "10 8-20/4 * * *", more=_HIGH),
     Planned("utc-wild", "7 */3 * * *", more=_ALL),
     Planned("monthly", "0 5 1 * *"),
-    Planned("every-4h", every=4 * HOUR, more=_ALLOW),
+    Planned("every-4h", every=4 * HOUR, more={**_ALLOW, **_HIGH}),
     Planned("every-5h", every=5 * HOUR, more=_NONE, jitter=10 * MINUTE),
     Planned("every-6h", every=6 * HOUR, more={"queue_deadline": HOUR}),
     Planned("paused-now-and-then", "40 */4 * * *", more=_ALL),
@@ -221,7 +222,7 @@ class Simulation:
         return make()
 
     def _lose_message(self, _world: World) -> None:
-        messages = moto_state.queues()[RUNS]._messages
+        messages = moto_state.queues()[self.chance.choice((RUNS, HIGH_RUNS))]._messages
         if messages:
             self.happened["message lost"] += 1
             messages.remove(self.chance.choice(messages))

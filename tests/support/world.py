@@ -32,7 +32,8 @@ from support.lambda_context import LambdaContext
 from support.service import TABLE, Service, make_context, make_service
 from support.shortcut import shorten
 
-RUNS, DEAD_RUNS = "clawjob-test-runs-default", "clawjob-test-runs-default-dead"
+RUNS, DEAD_RUNS = "clawjob-test-runs-default-low", "clawjob-test-runs-default-low-dead"
+HIGH_RUNS, DEAD_HIGH_RUNS = "clawjob-test-runs-default-high", "clawjob-test-runs-default-high-dead"
 RESULTS, DEAD_RESULTS = "clawjob-test-results", "clawjob-test-results-dead"
 
 BEGIN = START + timedelta(microseconds=123_456)
@@ -178,12 +179,15 @@ class World:
 
     def _take_results(self) -> list[Received]:
         # The event source's calls, which are not the code under test.
+        url = self.service.urls.results
         self.trouble.paused = True
         try:
-            answer = self.service.sqs.receive_message(QueueUrl=self.service.urls.results, MaxNumberOfMessages=10)
+            answer = self.service.sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10)
         finally:
             self.trouble.paused = False
-        return [Received(one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in answer.get("Messages", [])]
+        return [
+            Received(url, one["MessageId"], one["ReceiptHandle"], one["Body"]) for one in answer.get("Messages", [])
+        ]
 
     def _delete_result(self, received: Received) -> None:
         self.trouble.paused = True
@@ -258,7 +262,7 @@ class World:
     def _poll(self, now: datetime) -> None:
         for worker in list(self.workers):
             while worker in self.workers and worker.free > 0:
-                first = moto_state.next_message(RUNS)
+                first = _next_run()
                 if first is None or first > now or self.drive(worker, worker.poll) is not Ended.WELL:
                     return
 
@@ -273,7 +277,7 @@ class World:
         if (
             not self.workers_off(now)
             and any(worker.free for worker in self.workers)
-            and (message := moto_state.next_message(RUNS)) is not None
+            and (message := _next_run()) is not None
         ):
             events.append(message)
         following = [instant for instant in events if instant < _NEVER]
@@ -340,7 +344,7 @@ class World:
         return Counter(
             {
                 name: count
-                for name in (RUNS, DEAD_RUNS, RESULTS, DEAD_RESULTS)
+                for name in (RUNS, DEAD_RUNS, HIGH_RUNS, DEAD_HIGH_RUNS, RESULTS, DEAD_RESULTS)
                 if (count := moto_state.count_messages(name))
             }
         )
@@ -349,7 +353,7 @@ class World:
         """Whether no message, no open run and no step of the script is left."""
         busy = any(worker.held or worker.waiting for worker in self.workers)
         open_runs = any(State(state) not in FINAL for state, _ in moto_state.run_states().values())
-        live = moto_state.count_messages(RUNS) + moto_state.count_messages(RESULTS)
+        live = sum(map(moto_state.count_messages, (RUNS, HIGH_RUNS, RESULTS)))
         return not (self.script or busy or open_runs or live)
 
     def leftovers(self) -> str:
@@ -406,3 +410,9 @@ def executions_by_run(executions: Iterable[Execution]) -> dict[str, list[Executi
     for execution in executions:
         found.setdefault(execution.run_id, []).append(execution)
     return found
+
+
+def _next_run() -> datetime | None:
+    """When the next message of the run queues can be received."""
+    instants = [instant for name in (HIGH_RUNS, RUNS) if (instant := moto_state.next_message(name)) is not None]
+    return min(instants, default=None)

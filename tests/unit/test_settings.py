@@ -14,7 +14,8 @@ from support.service import Service
 
 LEAST = {
     "CLAWJOB_TABLE": "clawjob",
-    "CLAWJOB_RUN_QUEUES": '{"default": "https://queue/default", "big": "https://queue/big"}',
+    "CLAWJOB_RUN_QUEUES": '{"default": {"high": "https://queue/dh", "low": "https://queue/dl"},'
+    ' "big": {"high": "https://queue/bh", "low": "https://queue/bl"}}',
     "CLAWJOB_RESULTS_QUEUE": "https://queue/results",
 }
 
@@ -74,7 +75,20 @@ def test_what_is_missing_or_wrong_is_named_all_at_once() -> None:
 @pytest.mark.parametrize(
     ("variable", "values"),
     [
-        ("CLAWJOB_RUN_QUEUES", ("{", "[]", "{}", '{"Big": "x"}', '{"default": ""}', '{"default": 1}', "[" * 100_000)),
+        (
+            "CLAWJOB_RUN_QUEUES",
+            (
+                "{",
+                "[]",
+                "{}",
+                '{"Big": {"high": "x", "low": "y"}}',
+                '{"default": "https://queue"}',
+                '{"default": {"high": "x"}}',
+                '{"default": {"high": "x", "low": ""}}',
+                '{"default": {"high": "x", "low": "y", "mid": "z"}}',
+                "[" * 100_000,
+            ),
+        ),
         ("CLAWJOB_SLOTS", ("0", "101", "five", "5.0", "-1", "\u0665", "9" * 5000)),
         ("CLAWJOB_UID_BASE", ("0", "root", "-1")),
         ("CLAWJOB_WORK_DIR", ("relative", "a/b")),

@@ -19,6 +19,7 @@ import pytest
 from clawjob.aws.table import create_queues, create_table
 from clawjob.dev.moto_server import REGION, MotoServer, backend_of
 from clawjob.domain.messages import result_from_body
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Run
 from clawjob.domain.times import Times
 from clawjob.operations.context import Context
@@ -105,7 +106,7 @@ class Bench:
     def messages(self) -> int:
         """Messages on the run queue, hidden ones included."""
         names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-        url = self.context.queues.run_queues["default"]
+        url = self.context.queues.run_queues["default"][QueueClass.LOW]
         answer = self.sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)
         return sum(int(number) for number in answer["Attributes"].values())
 
@@ -129,7 +130,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         "AWS_ACCESS_KEY_ID": "testing",
         "AWS_SECRET_ACCESS_KEY": "very-secret-testing",
         "CLAWJOB_TABLE": TABLE,
-        "CLAWJOB_RUN_QUEUES": json.dumps(dict(urls.run)),
+        "CLAWJOB_RUN_QUEUES": json.dumps(urls.run),
         "CLAWJOB_RESULTS_QUEUE": urls.results,
         "CLAWJOB_TIMES": json.dumps({"tick": 1, "look_ahead": 3, "lease": 8, "keep": 1, "check": 30}),
         "CLAWJOB_WORK_DIR": str(tmp_path / "work"),

@@ -63,6 +63,17 @@ def test_a_run_is_taken_executed_reported_and_its_message_deleted(bench: Bench) 
     until(lambda: bench.messages() == 0)
 
 
+def test_a_worker_with_one_slot_serves_both_queues_of_its_pool(bench: Bench) -> None:
+    high = [job(bench, "print('high')", priority=5) for _ in range(2)]
+    low = [job(bench, "print('low')", priority=1) for _ in range(2)]
+    bench.start_worker(CLAWJOB_SLOTS="1")
+    runs = [bench.final(run_id) for run_id in (*high, *low)]
+    assert {run.state for run in runs} == {State.SUCCEEDED}
+    # Its first turn is the high queue's.
+    first = min(runs, key=lambda run: run.attempt.started_at if run.attempt else run.queued_at)
+    assert first.run_id in high
+
+
 def test_a_worker_told_to_stop_while_idle_goes_at_once_also_when_told_twice(bench: Bench) -> None:
     """W-07."""
     worker = bench.start_worker()

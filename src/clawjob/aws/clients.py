@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_sqs import SQSClient
 
-LONG_POLL_SECONDS = 20
 SHORT_READ_SECONDS = 4
 """A worker renews its leases one after another: a call that hangs must end well before the next lease does."""
 
@@ -48,12 +47,6 @@ class Clients:
     def sqs(self) -> "SQSClient":
         """The queues' client."""
         return self.session.client("sqs", endpoint_url=self.endpoint_url, config=client_config(self.pool))
-
-    @cached_property
-    def sqs_polls(self) -> "SQSClient":
-        """The client of long polls, which must outwait them."""
-        config = client_config(self.pool, LONG_POLL_SECONDS + 5)
-        return self.session.client("sqs", endpoint_url=self.endpoint_url, config=config)
 
     @cached_property
     def logs(self) -> "CloudWatchLogsClient":

@@ -11,6 +11,8 @@ from botocore.exceptions import ClientError
 from clawjob.aws.dynamo import call
 from clawjob.domain.errors import UnavailableError
 from clawjob.domain.messages import RunMessage
+from clawjob.domain.priority import QueueClass
+from clawjob.domain.run import Run
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -23,9 +25,9 @@ _ORDINAL: Final = "e"
 
 @dataclass(frozen=True, slots=True)
 class ToSend:
-    """A message for a run queue."""
+    """A run for its queue."""
 
-    message: RunMessage
+    run: Run
     delay_seconds: int
     """0 to 900."""
 
@@ -34,6 +36,7 @@ class ToSend:
 class Received:
     """A message in a worker's hands until its visibility ends."""
 
+    queue_url: str
     message_id: str
     receipt: str
     body: str
@@ -44,42 +47,41 @@ class Queues:
     """All queues that the control plane and the workers speak to."""
 
     client: "SQSClient"
-    run_queues: Mapping[str, str]
-    """URL by pool."""
+    run_queues: Mapping[str, Mapping[QueueClass, str]]
+    """URLs by pool and class."""
     results_queue: str
-    polls: "SQSClient | None" = None
-    """A client patient enough for long polls; None where nobody polls long."""
 
-    def send(self, pool: str, messages: Sequence[ToSend]) -> list[bool]:
-        """Put messages on a pool's queue, by batches of 10.
+    def send(self, batch: Sequence[ToSend]) -> list[bool]:
+        """Put up to 10 runs of one pool and class on their queue.
 
         Returns:
-            For each message whether the queue accepted it; a batch without an answer counts as not accepted.
+            For each run whether the queue accepted it; where there is no queue or no answer, none was.
         """
-        accepted: list[bool] = []
-        url = self.run_queues.get(pool)
-        if url is None:
-            return [False] * len(messages)
-        for start in range(0, len(messages), BATCH):
-            batch = messages[start : start + BATCH]
-            accepted.extend(self._send_batch(url, batch))
-        return accepted
+        if not batch:
+            return []
+        url = self._url(batch[0].run.pool, batch[0].run.queue)
+        return [False] * len(batch) if url is None else self._send_batch(url, batch)
 
-    def send_run(self, pool: str, message: RunMessage, delay_seconds: int = 0) -> None:
-        """Put one message on a pool's queue.
+    def send_run(self, run: Run, delay_seconds: int = 0) -> None:
+        """Put one run on its queue.
 
         Raises:
             UnavailableError: the queue did not accept it.
         """
-        if not all(self.send(pool, [ToSend(message, min(delay_seconds, LONGEST_DELAY))])):
-            raise UnavailableError("SendMessageBatch", f"the queue of pool {pool!r} refused {message.run_id}")
+        if not all(self.send([ToSend(run, min(delay_seconds, LONGEST_DELAY))])):
+            raise UnavailableError("SendMessageBatch", f"the queue of pool {run.pool!r} refused {run.run_id}")
+
+    def _url(self, pool: str, queue: QueueClass) -> str | None:
+        return self.run_queues.get(pool, {}).get(queue)
 
     def _send_batch(self, url: str, batch: Sequence[ToSend]) -> list[bool]:
         entries: list[SendMessageBatchRequestEntryTypeDef] = [
             {
                 "Id": f"{_ORDINAL}{position}",
-                "MessageBody": one.message.to_body(),
+                "MessageBody": RunMessage(one.run.run_id, one.run.retry).to_body(),
                 "DelaySeconds": one.delay_seconds,
+                # A fair queue: the backlog of one job does not keep others waiting.
+                "MessageGroupId": one.run.uid,
             }
             for position, one in enumerate(batch)
         ]
@@ -90,9 +92,9 @@ class Queues:
         taken = {entry["Id"] for entry in answer.get("Successful", [])}
         return [entry["Id"] in taken for entry in entries]
 
-    def waiting(self, pool: str) -> int:
+    def waiting(self, pool: str, queue: QueueClass) -> int:
         """About how many messages can be received now."""
-        url = self.run_queues.get(pool)
+        url = self._url(pool, queue)
         if url is None:
             return 0
         answer = _sqs(
@@ -101,39 +103,41 @@ class Queues:
         )
         return int(answer["Attributes"]["ApproximateNumberOfMessages"])
 
-    def receive(self, pool: str, most: int, wait: timedelta) -> list[Received]:
-        """Take up to `most` messages (10 at most), waiting for the first."""
+    def receive(self, pool: str, queue: QueueClass, most: int, wait: timedelta) -> list[Received]:
+        """Take up to `most` messages (10 at most), waiting whole seconds for the first."""
+        url = self.run_queues[pool][queue]
         answer = _sqs(
             "ReceiveMessage",
-            lambda: (self.polls or self.client).receive_message(
-                QueueUrl=self.run_queues[pool],
+            lambda: self.client.receive_message(
+                QueueUrl=url,
                 MaxNumberOfMessages=min(most, BATCH),
                 WaitTimeSeconds=int(wait.total_seconds()),
             ),
         )
         return [
-            Received(message["MessageId"], message["ReceiptHandle"], message["Body"])
+            Received(url, message["MessageId"], message["ReceiptHandle"], message["Body"])
             for message in answer.get("Messages", [])
         ]
 
-    def delete(self, pool: str, message: Received) -> None:
+    def delete(self, message: Received) -> None:
         """Acknowledge a message; one that the queue has taken back already is left to its next receiver."""
-        url = self.run_queues[pool]
         with suppress(_NotInflightError):
-            _sqs("DeleteMessage", lambda: self.client.delete_message(QueueUrl=url, ReceiptHandle=message.receipt))
+            _sqs(
+                "DeleteMessage",
+                lambda: self.client.delete_message(QueueUrl=message.queue_url, ReceiptHandle=message.receipt),
+            )
 
-    def set_visibility(self, pool: str, message: Received, seconds: int) -> bool:
+    def set_visibility(self, message: Received, seconds: int) -> bool:
         """Hide a message for so long from now; 0 gives it back at once.
 
         Returns:
             False when the queue has taken it back already.
         """
-        url = self.run_queues[pool]
         try:
             _sqs(
                 "ChangeMessageVisibility",
                 lambda: self.client.change_message_visibility(
-                    QueueUrl=url, ReceiptHandle=message.receipt, VisibilityTimeout=seconds
+                    QueueUrl=message.queue_url, ReceiptHandle=message.receipt, VisibilityTimeout=seconds
                 ),
             )
         except _NotInflightError:

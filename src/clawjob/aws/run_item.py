@@ -9,6 +9,7 @@ from clawjob.aws.table import DUE_AT, DUE_SHARD, LIST_KEY, LIST_SORT, PK, SK, TT
 from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.ids import shard_of
 from clawjob.domain.instants import from_text, to_text
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Attempt, CancelRequest, Outcome, Reason, Run, RunKind, State
 
 VERSION: Final = 1
@@ -39,6 +40,7 @@ def item_of(run: Run) -> Item:
         **due_keys(run.run_id, run.due_at),
     }
     optional: dict[str, Value] = {
+        "queue": run.queue.value if run.queue is not QueueClass.LOW else None,
         "nominal_local": run.nominal_local.isoformat(timespec="seconds") if run.nominal_local else None,
         "checks": run.checks,
         "retry": run.retry,
@@ -123,6 +125,7 @@ def _run_of(item: dict[str, Any]) -> Run:
         scheduled_at=from_text(item["scheduled_at"]),
         not_before=from_text(item["not_before"]),
         queued_at=from_text(item["queued_at"]),
+        queue=QueueClass(item.get("queue", QueueClass.LOW)),
         nominal_local=_local(item.get("nominal_local")),
         due_at=optional_instant(item.get(DUE_AT)),
         checks=_whole(item.get("checks", 0)),

@@ -19,6 +19,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from clawjob.domain.priority import QueueClass
+
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_sqs import SQSClient
@@ -113,15 +115,15 @@ def create_table(client: "DynamoDBClient", name: str) -> None:
 class QueueUrls:
     """Where the queues are."""
 
-    run: Mapping[str, str]
-    """By pool."""
+    run: Mapping[str, Mapping[QueueClass, str]]
+    """By pool and class."""
     results: str
-    dead_runs: Mapping[str, str]
-    dead_results: str
+    dead: Mapping[str, str]
+    """The dead letters of each queue, by its name."""
 
 
 def create_queues(client: "SQSClient", prefix: str, pools: Iterable[str], lease: timedelta) -> QueueUrls:
-    """Make a run queue for each pool and the results queue, each with its dead letters.
+    """Make two run queues for each pool and the results queue, each with its dead letters.
 
     Args:
         client: makes them.
@@ -129,8 +131,9 @@ def create_queues(client: "SQSClient", prefix: str, pools: Iterable[str], lease:
         pools: their names.
         lease: visibility timeout of the run queues.
     """
+    dead_letters: dict[str, str] = {}
 
-    def make(name: str, visibility: timedelta) -> tuple[str, str]:
+    def make(name: str, visibility: timedelta) -> str:
         dead = client.create_queue(QueueName=f"{prefix}-{name}-dead", Attributes={"MessageRetentionPeriod": "1209600"})
         arn = client.get_queue_attributes(QueueUrl=dead["QueueUrl"], AttributeNames=["QueueArn"])
         live = client.create_queue(
@@ -144,13 +147,9 @@ def create_queues(client: "SQSClient", prefix: str, pools: Iterable[str], lease:
                 ),
             },
         )
-        return live["QueueUrl"], dead["QueueUrl"]
+        dead_letters[name] = dead["QueueUrl"]
+        return live["QueueUrl"]
 
-    made = {pool: make(f"runs-{pool}", lease) for pool in pools}
-    results, dead_results = make("results", timedelta(seconds=max(120.0, lease.total_seconds())))
-    return QueueUrls(
-        run={pool: live for pool, (live, _) in made.items()},
-        results=results,
-        dead_runs={pool: dead for pool, (_, dead) in made.items()},
-        dead_results=dead_results,
-    )
+    run = {pool: {queue: make(f"runs-{pool}-{queue}", lease) for queue in QueueClass} for pool in pools}
+    results = make("results", timedelta(seconds=max(120.0, lease.total_seconds())))
+    return QueueUrls(run, results, dead_letters)

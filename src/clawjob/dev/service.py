@@ -140,7 +140,7 @@ class DevService:
         """Settings as a deployable gets them; this process's clock travels, so it is told of none."""
         return {
             "CLAWJOB_TABLE": NAME,
-            "CLAWJOB_RUN_QUEUES": json.dumps(dict(queues.run)),
+            "CLAWJOB_RUN_QUEUES": json.dumps(queues.run),
             "CLAWJOB_RESULTS_QUEUE": queues.results,
             "CLAWJOB_LOG_GROUP": LOG_GROUP,
             "CLAWJOB_TIMES": times_text(self._times),

@@ -13,6 +13,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from clawjob.domain.errors import UnreadableRecordError
+from clawjob.domain.priority import DEFAULT_PRIORITY
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.domain.showing import shown, shown_name
 
@@ -113,6 +114,8 @@ class Definition:
     retry: RetryPolicy = RetryPolicy()
     resources: Resources = Resources()
     pool: str = DEFAULT_POOL
+    priority: int = DEFAULT_PRIORITY
+    """1 to 5; those of 4 and 5 wait in the pool's high queue."""
     success_exit_codes: tuple[int, ...] = (0,)
     empty_exit_codes: tuple[int, ...] = ()
     """Exit codes that say: it went well and there was nothing."""
@@ -316,6 +319,7 @@ _DEFINITION: Final = _entries(
         "retry": _nested(RetryPolicy, _RETRY, "definition.retry"),
         "resources": _nested(Resources, _RESOURCES, "definition.resources"),
         "pool": _TEXT,
+        "priority": _WHOLE,
         "success_exit_codes": _many(_int),
         "empty_exit_codes": _many(_int),
         "min_items": _WHOLE,

@@ -30,6 +30,7 @@ from clawjob.domain.job_values import (
     Text,
     Whole,
 )
+from clawjob.domain.priority import DEFAULT_PRIORITY
 from clawjob.domain.retry import LONGEST_DELAY, SELECTABLE
 from clawjob.domain.schedule import Missing, Repeated
 
@@ -189,6 +190,8 @@ class JobDocument(_Part):
     """What one attempt may use."""
     pool: Annotated[str, Name()] = Field(DEFAULT_POOL, examples=["default"])
     """The workers that run it."""
+    priority: Annotated[int, Whole(1, 5)] = Field(DEFAULT_PRIORITY, examples=[4])
+    """Where both wait for a worker, 7 of 10 times runs of priority 4 and 5 are taken before those of 1 to 3."""
     success_exit_codes: Annotated[_ExitCodes, Field(min_length=1)] = Field([0], examples=[[0, 3]])
     """Exit codes that mean success."""
     empty_exit_codes: _ExitCodes = Field([], examples=[[4]])

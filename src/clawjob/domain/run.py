@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Final
 
 from clawjob.domain.errors import IllegalMoveError
+from clawjob.domain.priority import QueueClass
 
 
 class State(StrEnum):
@@ -260,6 +261,8 @@ class Run:
     not_before: datetime
     """When it may start: the due instant, later the instant of the next retry."""
     queued_at: datetime
+    queue: QueueClass = QueueClass.LOW
+    """Which of the pool's queues carries it."""
     nominal_local: datetime | None = None
     """The civil time that it stands for, only where a zone's gap moved it; naive, in the job's zone."""
     due_at: datetime | None = None

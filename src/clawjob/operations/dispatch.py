@@ -19,9 +19,9 @@ from clawjob.domain.definition import Definition, Overlap
 from clawjob.domain.errors import InvalidInputError, UnavailableError, UnreadableRecordError
 from clawjob.domain.ids import gap_id, scheduled_run_id
 from clawjob.domain.job_state import JobDecision, JobState
-from clawjob.domain.messages import RunMessage
 from clawjob.domain.planning import Gap, JobPlan, Planned, is_late, plan_job
 from clawjob.domain.planning import look_at as next_look
+from clawjob.domain.priority import QueueClass, queue_class_of
 from clawjob.domain.rescuing import delay_until
 from clawjob.domain.run import Reason, Run, RunKind, State, close_run
 from clawjob.domain.schedule import Schedule, ScheduleSpec
@@ -227,7 +227,7 @@ def _pass_earlier_runs(
 ) -> JobState | None:
     waiting = [run for run in runs if run.state is State.QUEUED and run.token == 0]
     for run in waiting:
-        ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry))
+        ctx.queues.send_run(run)
     decision = JobDecision(reason=Reason.DISPATCHED, at=now, scheduled_at=runs[-1].scheduled_at, count=len(runs))
     return _moved(ctx, state, schedule, runs[-1].scheduled_at, None, decision)
 
@@ -272,6 +272,7 @@ def _new_run(work: _Work, planned: Planned, now: datetime, times: Times) -> Run:
         state=State.QUEUED,
         version=work.state.version,
         pool=work.definition.pool,
+        queue=queue_class_of(work.definition.priority),
         scheduled_at=occurrence.scheduled_at,
         not_before=planned.not_before,
         queued_at=now,
@@ -285,17 +286,17 @@ def _new_run(work: _Work, planned: Planned, now: datetime, times: Times) -> Run:
 
 
 def _send(ctx: Context, works: Sequence[_Work], report: DispatchReport) -> None:
-    by_pool: dict[str, list[tuple[_Work, Run]]] = defaultdict(list)
+    by_queue: dict[tuple[str, QueueClass], list[tuple[_Work, Run]]] = defaultdict(list)
     for work in works:
         for run in work.to_send:
-            by_pool[run.pool].append((work, run))
-    for pool, entries in by_pool.items():
+            by_queue[run.pool, run.queue].append((work, run))
+    for (pool, _), entries in by_queue.items():
         for start in range(0, len(entries), BATCH):
             batch = entries[start : start + BATCH]
             # The clock is read at each send: delays of a long list would be too long by the end of it.
             now = ctx.clock()
-            messages = [ToSend(RunMessage(run.run_id, run.retry), delay_until(run.not_before, now)) for _, run in batch]
-            for (work, run), accepted in zip(batch, ctx.queues.send(pool, messages), strict=True):
+            messages = [ToSend(run, delay_until(run.not_before, now)) for _, run in batch]
+            for (work, run), accepted in zip(batch, ctx.queues.send(messages), strict=True):
                 if accepted:
                     work.accepted.add(run.run_id)
                     report.dispatched += 1

@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 
 from clawjob.domain.claiming import cancelled
 from clawjob.domain.errors import LeaseLostError
-from clawjob.domain.messages import RunMessage
 from clawjob.domain.rescuing import SEND_AT_FIRST_CHECK
 from clawjob.domain.run import AttemptResult, Outcome, Reason, Run, State
 from clawjob.operations.context import Context
@@ -67,5 +66,5 @@ def _after(ctx: Context, seen: Run, now: datetime, check: timedelta) -> Run:
 
 
 def _sent(ctx: Context, run: Run) -> Run:
-    ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry))
+    ctx.queues.send_run(run)
     return run

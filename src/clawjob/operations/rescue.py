@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from clawjob.aws.run_item import run_of
 from clawjob.domain.errors import UnreadableRecordError
-from clawjob.domain.messages import RunMessage
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.rescuing import (
     AskToStop,
     CloseOverdue,
@@ -40,7 +40,7 @@ class Rescuer:
 
     ctx: Context
     report: RescueReport = field(default_factory=RescueReport)
-    _waiting: dict[str, int] = field(default_factory=dict)
+    _waiting: dict[tuple[str, QueueClass], int] = field(default_factory=dict)
 
     def rescue(self, run_ids: Sequence[str]) -> None:
         """Look at runs that the due index names. One bad run never stops the others."""
@@ -61,7 +61,7 @@ class Rescuer:
     def _rescue_one(self, run: Run) -> None:
         self.report.checked += 1
         waits = run.state in {State.QUEUED, State.RETRY_WAIT}
-        waiting = self._waiting_in(run.pool) if waits else 0
+        waiting = self._waiting_with(run) if waits else 0
         self._apply(run, decide_rescue(run, waiting, self.ctx.clock(), self.ctx.times))
 
     def _apply(self, run: Run, decision: object) -> None:
@@ -94,11 +94,12 @@ class Rescuer:
             log.warning("worker lost", extra=about)
 
     def _send(self, run: Run, delay_seconds: int) -> None:
-        self.ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry), delay_seconds)
+        self.ctx.queues.send_run(run, delay_seconds)
         self.report.sent += 1
         log.info("run sent again", extra={"run_id": run.run_id, "job": run.job, "checks": run.checks})
 
-    def _waiting_in(self, pool: str) -> int:
-        if pool not in self._waiting:
-            self._waiting[pool] = self.ctx.queues.waiting(pool)
-        return self._waiting[pool]
+    def _waiting_with(self, run: Run) -> int:
+        queue = run.pool, run.queue
+        if queue not in self._waiting:
+            self._waiting[queue] = self.ctx.queues.waiting(*queue)
+        return self._waiting[queue]

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from clawjob.domain.definition import Definition
 from clawjob.domain.errors import UnavailableError
-from clawjob.domain.messages import RunMessage
 from clawjob.domain.rescuing import delay_until
 from clawjob.domain.run import AttemptResult, Run, State
 from clawjob.domain.settling import Ignore, SendAgain, decide_settlement
@@ -63,7 +62,7 @@ def _definition(ctx: Context, run: Run | None) -> Definition | None:
 
 
 def _send(ctx: Context, run: Run) -> None:
-    ctx.queues.send_run(run.pool, RunMessage(run.run_id, run.retry), delay_until(run.not_before, ctx.clock()))
+    ctx.queues.send_run(run, delay_until(run.not_before, ctx.clock()))
 
 
 def _log(run: Run, result: AttemptResult) -> None:

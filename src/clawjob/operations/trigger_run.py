@@ -17,7 +17,7 @@ from clawjob.domain.errors import (
     UnavailableError,
 )
 from clawjob.domain.ids import keyed_run_id, manual_run_id
-from clawjob.domain.messages import RunMessage
+from clawjob.domain.priority import queue_class_of
 from clawjob.domain.rescuing import SEND_AT_FIRST_CHECK
 from clawjob.domain.run import Run, RunKind, State
 from clawjob.operations.context import Context
@@ -62,6 +62,7 @@ def trigger_run(ctx: Context, name: str, params: Mapping[str, ParamValue], key: 
         state=State.QUEUED,
         version=state.version,
         pool=definition.pool,
+        queue=queue_class_of(definition.priority),
         scheduled_at=now,
         not_before=now,
         queued_at=now,
@@ -78,7 +79,7 @@ def trigger_run(ctx: Context, name: str, params: Mapping[str, ParamValue], key: 
     if known.state is State.QUEUED and known.token == 0:
         # A refused send is no error: the run is stored, and its check sends it.
         with suppress(UnavailableError):
-            ctx.queues.send_run(known.pool, RunMessage(known.run_id, known.retry))
+            ctx.queues.send_run(known)
     log.info("run triggered", extra={"run_id": known.run_id, "job": name, "new": first is None})
     return Triggered(known, first is None)
 

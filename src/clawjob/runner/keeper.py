@@ -21,7 +21,6 @@ class Held:
 
     run_id: str
     token: int
-    pool: str
     message: Received
     on_cancel: Callable[[CancelRequest], None]
     on_lost: Callable[[], None]
@@ -121,7 +120,7 @@ class LeaseKeeper:
         ctx = self._ctx
         try:
             seconds = round(ctx.times.lease.total_seconds())
-            if not ctx.queues.set_visibility(held.pool, held.message, seconds):
+            if not ctx.queues.set_visibility(held.message, seconds):
                 # The lease in the table is what counts: whoever receives the message is refused by it.
                 log.warning("message left our hands", extra={"run_id": held.run_id})
         except UnavailableError as error:

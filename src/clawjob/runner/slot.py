@@ -45,7 +45,6 @@ class SlotParts:
     supervisor: Supervisor
     keeper: LeaseKeeper
     worker: str
-    pool: str
     uid_base: int | None
     draining: threading.Event
     """Set when the worker takes nothing new."""
@@ -85,7 +84,7 @@ class Slot:
             match answer:
                 case Drop(why):
                     log.info("message deleted", extra={"run_id": message.run_id, "why": why})
-                    parts.ctx.queues.delete(parts.pool, received)
+                    parts.ctx.queues.delete(received)
                     return
                 case GiveBack(delay, why):
                     log.info("message given back", extra={"run_id": message.run_id, "why": why})
@@ -111,7 +110,7 @@ class Slot:
 
     def _hide(self, received: Received, delay: timedelta) -> None:
         seconds = min(math.ceil(max(0.0, delay.total_seconds())), _LONGEST_HIDE)
-        self._parts.ctx.queues.set_visibility(self._parts.pool, received, seconds)
+        self._parts.ctx.queues.set_visibility(received, seconds)
 
     def _execute(self, claimed: Claimed, received: Received) -> None:
         parts, run = self._parts, claimed.run
@@ -120,7 +119,6 @@ class Slot:
         held = Held(
             run_id=run.run_id,
             token=run.token,
-            pool=parts.pool,
             message=received,
             on_cancel=lambda request: stop.cancel(_in_words(request)),
             on_lost=stop.lose_lease,
@@ -193,7 +191,7 @@ class Slot:
         while not held.lost:
             try:
                 give()
-                parts.ctx.queues.delete(parts.pool, received)
+                parts.ctx.queues.delete(received)
             except LeaseLostError as error:
                 log.warning("result is not ours to give", extra={"run_id": result.run_id, "why": str(error)})
                 return

@@ -16,10 +16,10 @@ from datetime import timedelta
 from typing import Final
 
 from clawjob.aws.authority import ClockGuard
-from clawjob.aws.clients import LONG_POLL_SECONDS
 from clawjob.aws.log_streams import LogStreams
 from clawjob.aws.queues import BATCH, Received
 from clawjob.domain.errors import UnavailableError
+from clawjob.domain.priority import order_of
 from clawjob.operations.context import Context
 from clawjob.runner.child import Supervisor, SupervisorSettings
 from clawjob.runner.environment import DEFAULT_PATH, hide_worker
@@ -35,6 +35,9 @@ log = logging.getLogger(__name__)
 
 _POLL_AGAIN: Final = 5.0
 """Seconds after a poll that failed."""
+_POLL_WAIT: Final = timedelta(seconds=1)
+"""Of an idle worker at each queue in turn; the other queue's runs wait so long. Messages become visible a second before
+their runs are due, so that no start is late for it."""
 _KILL_GRACE: Final = timedelta(seconds=10)
 """Between TERM and KILL for what must be handed back."""
 _HAND_BACK: Final = timedelta(seconds=15)
@@ -69,13 +72,15 @@ class Worker:
         self._options = options
         self._keeper = LeaseKeeper(ctx)
         self._draining = threading.Event()
-        parts = SlotParts(ctx, supervisor, self._keeper, options.name, options.pool, options.uid_base, self._draining)
+        parts = SlotParts(ctx, supervisor, self._keeper, options.name, options.uid_base, self._draining)
         self._slots = [Slot(parts, number) for number in range(options.slots)]
         self._work: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(options.slots)
         self._freed = threading.Event()
         self._busy = 0
         self._publish_at = time.monotonic()
+        self._turn = 0
+        self._is_quiet = False
         self._lock = threading.Condition()
         self._threads = [
             threading.Thread(target=self._serve, args=(slot,), name=f"slot-{number}", daemon=True)
@@ -112,15 +117,29 @@ class Worker:
             places = self._take_places()
             if not places:
                 continue
-            received: list[Received] = []
-            try:
-                received = self._ctx.queues.receive(self._options.pool, places, timedelta(seconds=LONG_POLL_SECONDS))
-            except UnavailableError as error:
-                log.warning("poll failed", extra={"why": str(error)})
-                self._draining.wait(_POLL_AGAIN)
+            received, failed = self._receive(places)
             self._return_places(places - len(received))
             for message in received:
                 self._hand_out(message)
+            if failed:
+                self._draining.wait(_POLL_AGAIN)
+
+    def _receive(self, places: int) -> tuple[list[Received], bool]:
+        """Ask the pool's queues in turn for as many messages as there are places; also whether one did not answer."""
+        received: list[Received] = []
+        wait = _POLL_WAIT if self._is_quiet else timedelta(0)
+        try:
+            for queue_class in order_of(self._turn):
+                if len(received) < places:
+                    patience = timedelta(0) if received else wait
+                    left = places - len(received)
+                    received += self._ctx.queues.receive(self._options.pool, queue_class, left, patience)
+        except UnavailableError as error:
+            log.warning("poll failed", extra={"why": str(error)})
+            return received, True
+        self._turn += 1
+        self._is_quiet = not received
+        return received, False
 
     def _take_places(self) -> int:
         """Wait for a free slot, then take as many as are free and as the memory allows, up to a batch; 0 for none."""
@@ -177,7 +196,7 @@ class Worker:
 
     def _give_back(self, message: Received) -> None:
         try:
-            self._ctx.queues.set_visibility(self._options.pool, message, 0)
+            self._ctx.queues.set_visibility(message, 0)
         except UnavailableError as error:
             log.warning("message not given back", extra={"message_id": message.message_id, "why": str(error)})
 

@@ -31,7 +31,7 @@ def start(service: Service) -> Claimed:
     (message,) = service.receive()
     claimed = claim_run(service.context, RunMessage.from_body(message.body), message.message_id, "worker-1")
     assert isinstance(claimed, Claimed)
-    service.context.queues.delete("default", message)
+    service.context.queues.delete(message)
     return claimed
 
 
