@@ -18,6 +18,7 @@ from clawjob.aws.job_store import JobStore
 from clawjob.aws.queues import Queues, Received
 from clawjob.aws.run_store import RunStore
 from clawjob.aws.table import QueueUrls, create_queues, create_table, table_definition
+from clawjob.aws.token_store import TokenStore
 from clawjob.domain.ids import uid_from
 from clawjob.domain.instants import Clock
 from clawjob.domain.priority import QueueClass
@@ -40,12 +41,14 @@ def make_context(dynamodb: Any, sqs: Any, urls: QueueUrls, clock: Clock, times: 
     return Context(
         jobs=JobStore(dynamodb, TABLE, times.retention),
         runs=RunStore(dynamodb, TABLE, times.retention),
+        tokens=TokenStore(dynamodb, TABLE),
         queues=Queues(sqs, urls.run, urls.results),
         clock=clock,
         times=times,
         # Spread like random ones, so that the shards of the due index fill evenly.
         new_uid=lambda: uid_from(next(uids) * 0x9E3779B97F4A7C15 & ((1 << 60) - 1)),
         new_unique=lambda: f"{next(uniques):016x}",
+        new_secret=lambda: f"{next(uniques):040x}",
         chance=lambda: 0.5,
     )
 

@@ -11,12 +11,14 @@ from clawjob.aws.clients import Clients, make_session_clients
 from clawjob.aws.job_store import JobStore
 from clawjob.aws.queues import Queues
 from clawjob.aws.run_store import RunStore
+from clawjob.aws.token_store import TokenStore
 from clawjob.domain.ids import uid_from
 from clawjob.domain.instants import Clock
 from clawjob.operations.context import Context
 from clawjob.settings import ClockSetting, CoreSettings
 
 _UID_BITS = 60
+_SECRET_BYTES = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,13 @@ def services_from(settings: CoreSettings, clients: Clients | None = None) -> Ser
     context = Context(
         jobs=JobStore(used.dynamodb, settings.table, retention),
         runs=RunStore(used.dynamodb, settings.table, retention),
+        tokens=TokenStore(used.dynamodb, settings.table),
         queues=Queues(used.sqs, settings.run_queues, settings.results_queue),
         clock=guard.now,
         times=settings.times,
         new_uid=_new_id,
         new_unique=_new_id,
+        new_secret=new_secret,
         chance=random.random,
     )
     return Services(context, used, guard)
@@ -59,6 +63,11 @@ def clock_of(setting: ClockSetting) -> Clock:
     if setting == ClockSetting():
         return _now
     return lambda: datetime.fromtimestamp(setting.at(time.time()), UTC)
+
+
+def new_secret() -> str:
+    """Make the secret of an access token: 160 random bits."""
+    return secrets.token_hex(_SECRET_BYTES)
 
 
 def _now() -> datetime:

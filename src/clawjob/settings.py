@@ -112,6 +112,10 @@ class ResultsSettings(CoreSettings):
     """Of the results function."""
 
 
+class AuthorizerSettings(CoreSettings):
+    """Of the authorizer function."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings(CoreSettings):
     """Of the API function."""

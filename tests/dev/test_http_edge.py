@@ -10,7 +10,7 @@ import pytest
 
 from clawjob.dev.http_edge import HttpEdge, response_of
 
-TOKEN = "cj_dev_0123456789abcdef"
+TOKEN = f"cj_dev_{'0123456789abcdef' * 2}"
 KNOWN = ("Authorization", f"Bearer {TOKEN}")
 
 
@@ -33,10 +33,18 @@ def handler() -> Recorder:
     return Recorder()
 
 
+def authorizer(event: dict[str, Any], context: Any) -> dict[str, Any]:
+    """Takes one token and no other."""
+    del context
+    if event["identitySource"] == [f"Bearer {TOKEN}"]:
+        return {"isAuthorized": True, "context": {"token_id": "dev", "role": "admin"}}
+    return {"isAuthorized": False, "context": {"role": "admin"}}
+
+
 @pytest.fixture
 def edge(handler: Recorder) -> Iterator[HttpEdge]:
-    made = HttpEdge(TOKEN, lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "request-1")
-    made.start(handler)
+    made = HttpEdge(lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "request-1")
+    made.start(handler, authorizer)
     yield made
     made.close()
 
@@ -107,22 +115,40 @@ def test_a_text_that_is_no_utf_8_still_makes_an_event(edge: HttpEdge, handler: R
 
 
 @pytest.mark.parametrize(
-    "header",
+    ("header", "expected"),
     [
-        None,
-        ("Authorization", "Bearer cj_dev_wrong"),
-        ("Authorization", f"Basic {TOKEN}"),
-        ("Authorization", "Bearer \xe9"),
-        ("Authorization", "Bearer"),
+        (None, (401, "Unauthorized")),
+        (("Authorization", "Bearer cj_dev_wrong"), (403, "Forbidden")),
+        (("Authorization", f"Basic {TOKEN}"), (403, "Forbidden")),
+        (("Authorization", "Bearer \xe9"), (403, "Forbidden")),
+        (("Authorization", "Bearer"), (403, "Forbidden")),
     ],
 )
-def test_without_the_token_nothing_reaches_the_handler(edge: HttpEdge, handler: Recorder, ask, header) -> None:
+def test_what_the_authorizer_does_not_take_reaches_no_handler(
+    edge: HttpEdge, handler: Recorder, ask, header, expected
+) -> None:
     """A-09: every route but the health check asks for the token."""
     for target in ("/api/v1/jobs", "/", "/api/v1/health/x", "/API/V1/HEALTH"):
-        status, headers, body = ask(edge.url, "GET", target, [header] if header else [])
-        assert status == 401
-        assert headers["www-authenticate"] == "Bearer"
-        assert json.loads(body) == {"message": "Unauthorized"}
+        status, _, body = ask(edge.url, "GET", target, [header] if header else [])
+        assert (status, json.loads(body)["message"]) == expected
+    assert handler.events == []
+
+
+def test_the_handler_learns_what_the_authorizer_said_of_the_token(edge: HttpEdge, handler: Recorder, ask) -> None:
+    ask(edge.url, "GET", "/api/v1/jobs", [KNOWN])
+    assert handler.events[0]["requestContext"]["authorizer"] == {"lambda": {"token_id": "dev", "role": "admin"}}
+
+
+def test_an_authorizer_that_fails_lets_nobody_in(handler: Recorder, ask) -> None:
+    def broken(event: dict[str, Any], context: Any) -> dict[str, Any]:
+        raise RuntimeError(event, context)
+
+    edge = HttpEdge(lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "r")
+    edge.start(handler, broken)
+    try:
+        assert ask(edge.url, "GET", "/api/v1/jobs", [KNOWN])[0] == 500
+    finally:
+        edge.close()
     assert handler.events == []
 
 
@@ -133,8 +159,8 @@ def test_the_health_check_asks_for_no_token(edge: HttpEdge, handler: Recorder, a
 
 def test_a_handler_that_fails_gives_the_gateway_s_500_and_the_next_request_is_served(handler: Recorder, ask) -> None:
     told: list[Exception] = []
-    edge = HttpEdge(TOKEN, lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "r", report=told.append)
-    edge.start(handler)
+    edge = HttpEdge(lambda: datetime(2024, 3, 10, 7, tzinfo=UTC), lambda: "r", report=told.append)
+    edge.start(handler, authorizer)
     try:
         handler.answer = KeyError("oops")
         status, _, body = ask(edge.url, "GET", "/api/v1/jobs", [KNOWN])

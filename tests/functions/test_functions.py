@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMES = ("scheduler", "results", "api")
+NAMES = ("scheduler", "results", "api", "authorizer")
 SETTINGS = {
     "CLAWJOB_TABLE": "clawjob-test",
     "CLAWJOB_RUN_QUEUES": '{"default": {"high": "https://sqs.eu-west-1.amazonaws.com/123456789012/high",'
@@ -21,8 +21,14 @@ EVENTS = {
     "results": {"Records": [{"messageId": "m1", "body": "no report\r\n2024-01-01 ERROR fake"}]},
     "api": {
         "rawPath": "/api/v1/jobs",
-        "requestContext": {"http": {"method": "GET"}, "stage": "$default", "requestId": "r-1"},
+        "requestContext": {
+            "authorizer": {"lambda": {"token_id": "anna", "role": "viewer"}},
+            "http": {"method": "GET"},
+            "stage": "$default",
+            "requestId": "r-1",
+        },
     },
+    "authorizer": {"version": "2.0", "type": "REQUEST", "headers": {"authorization": f"Bearer cj_x_{'0' * 40}"}},
 }
 
 
@@ -87,6 +93,10 @@ with mock_aws():
     for record in logged:
         assert record["component"] == name
         assert record["function_request_id"] == "11111111-2222-3333-4444-555555555555"
+    if name == "authorizer":
+        assert json.loads(answer.removeprefix("ANSWER ")) == {"isAuthorized": False}
+        assert not measured
+        return
     (metrics,) = measured
     (directive,) = metrics["_aws"]["CloudWatchMetrics"]
     assert directive["Namespace"] == "clawjob"

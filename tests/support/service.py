@@ -13,6 +13,7 @@ from clawjob.aws.job_store import JobStore
 from clawjob.aws.queues import Queues, Received
 from clawjob.aws.run_store import RunStore
 from clawjob.aws.table import QueueUrls, create_queues, create_table
+from clawjob.aws.token_store import TokenStore
 from clawjob.domain.instants import Clock
 from clawjob.domain.priority import QueueClass
 from clawjob.domain.times import Times
@@ -39,7 +40,7 @@ class Service:
         """The same service as another process sees it: nothing remembered."""
         old = self.context
         made = make_context(self.dynamodb, self.sqs, self.urls, old.clock, old.times)
-        return replace(made, new_uid=old.new_uid, new_unique=old.new_unique)
+        return replace(made, new_uid=old.new_uid, new_unique=old.new_unique, new_secret=old.new_secret)
 
     def items(self) -> list[dict[str, Any]]:
         """All items of the table, as stored."""
@@ -73,11 +74,13 @@ def make_context(dynamodb: Any, sqs: Any, urls: QueueUrls, clock: Clock, times: 
     return Context(
         jobs=JobStore(dynamodb, TABLE, times.retention),
         runs=RunStore(dynamodb, TABLE, times.retention),
+        tokens=TokenStore(dynamodb, TABLE),
         queues=Queues(sqs, urls.run, urls.results),
         clock=clock,
         times=times,
         new_uid=_counter("{:012d}"),
         new_unique=_counter("{:08d}"),
+        new_secret=_counter("{:040d}"),
         chance=lambda: 0.5,
     )
 

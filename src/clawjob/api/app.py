@@ -15,7 +15,9 @@ from clawjob.api.job_routes import BASE, JobRoutes
 from clawjob.api.problems import RefusedError
 from clawjob.api.request import Request
 from clawjob.api.run_routes import RunRoutes
+from clawjob.api.token_routes import TokenRoutes
 from clawjob.aws.log_streams import LogStreams
+from clawjob.domain.access import Role
 from clawjob.domain.instants import Clock, to_text
 from clawjob.operations.context import Context
 
@@ -34,6 +36,8 @@ class Route:
     rule: str
     """Such as `/api/v1/jobs/<name>`."""
     call: Call
+    role: Role | None
+    """What a token must be allowed at least; None for a route that asks for no token."""
 
     def takes(self, path: str) -> bool:
         """Whether a path is one of this address."""
@@ -62,7 +66,7 @@ class Api:
 
     def __init__(self, ctx: Context, pools: frozenset[str], logs: LogStreams | None) -> None:
         documents.load()
-        self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), ctx.clock)
+        self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), ctx.clock)
         self._resolver = APIGatewayHttpResolver()
         for route in self._routes:
             methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
@@ -84,6 +88,7 @@ class Api:
     def _called(self, route: Route) -> Callable[..., Response[str]]:
         def call(**names: str) -> Response[str]:
             self._current.route = f"{route.method} {route.rule.removeprefix(BASE)}"
+            _check_role(self._request(), route.role)
             return self._written(route.call(self._request(), **names))
 
         return call
@@ -126,29 +131,41 @@ class Api:
         )
 
 
-def _routes(jobs: JobRoutes, runs: RunRoutes, clock: Clock) -> tuple[Route, ...]:
+def _routes(jobs: JobRoutes, runs: RunRoutes, tokens: TokenRoutes, clock: Clock) -> tuple[Route, ...]:
     def health(request: Request) -> Answer:
         request.parameters()
         return Answer(200, {"status": "ok", "now": to_text(clock())})
 
-    table: tuple[tuple[str, str, Call], ...] = (
-        ("GET", "/health", health),
-        ("GET", "/jobs", jobs.list_all),
-        ("POST", "/jobs", jobs.create),
-        ("GET", "/jobs/<name>", jobs.get),
-        ("PUT", "/jobs/<name>", jobs.replace),
-        ("DELETE", "/jobs/<name>", jobs.delete),
-        ("POST", "/jobs/<name>/pause", jobs.pause),
-        ("POST", "/jobs/<name>/resume", jobs.resume),
-        ("GET", "/jobs/<name>/runs", jobs.runs),
-        ("POST", "/jobs/<name>/runs", jobs.trigger),
-        ("GET", "/jobs/<name>/next", jobs.next_times),
-        ("GET", "/jobs/<name>/why", jobs.why),
-        ("GET", "/runs/<run_id>", runs.get),
-        ("GET", "/runs/<run_id>/log", runs.log),
-        ("POST", "/runs/<run_id>/cancel", runs.cancel),
+    view, operate, admin = Role.VIEWER, Role.OPERATOR, Role.ADMIN
+    table: tuple[tuple[str, str, Call, Role | None], ...] = (
+        ("GET", "/health", health, None),
+        ("GET", "/whoami", tokens.whoami, view),
+        ("GET", "/jobs", jobs.list_all, view),
+        ("POST", "/jobs", jobs.create, operate),
+        ("GET", "/jobs/<name>", jobs.get, view),
+        ("PUT", "/jobs/<name>", jobs.replace, operate),
+        ("DELETE", "/jobs/<name>", jobs.delete, operate),
+        ("POST", "/jobs/<name>/pause", jobs.pause, operate),
+        ("POST", "/jobs/<name>/resume", jobs.resume, operate),
+        ("GET", "/jobs/<name>/runs", jobs.runs, view),
+        ("POST", "/jobs/<name>/runs", jobs.trigger, operate),
+        ("GET", "/jobs/<name>/next", jobs.next_times, view),
+        ("GET", "/jobs/<name>/why", jobs.why, view),
+        ("GET", "/runs/<run_id>", runs.get, view),
+        ("GET", "/runs/<run_id>/log", runs.log, view),
+        ("POST", "/runs/<run_id>/cancel", runs.cancel, operate),
+        ("GET", "/tokens", tokens.list_all, admin),
+        ("POST", "/tokens", tokens.create, admin),
+        ("DELETE", "/tokens/<token_id>", tokens.revoke, admin),
     )
-    return tuple(Route(method, BASE + rule, call) for method, rule, call in table)
+    return tuple(Route(method, BASE + rule, call, role) for method, rule, call, role in table)
+
+
+def _check_role(request: Request, needed: Role | None) -> None:
+    if needed is None or (request.role is not None and request.role.includes(needed)):
+        return
+    role = request.role.value if request.role else "no role"
+    raise RefusedError(problems.FORBIDDEN, f"This needs a token of role {needed.value}; yours has {role}.")
 
 
 def _plain(event: Mapping[str, Any]) -> dict[str, Any]:

@@ -30,6 +30,7 @@ class Kind:
 
 
 INVALID_INPUT: Final = Kind("invalid-input", 400, "The request cannot be taken")
+FORBIDDEN: Final = Kind("forbidden", 403, "The token may not do this")
 NOT_FOUND: Final = Kind("not-found", 404, "There is no such thing")
 NO_SUCH_ROUTE: Final = Kind("no-such-route", 404, "There is no such address")
 METHOD_NOT_ALLOWED: Final = Kind("method-not-allowed", 405, "The address does not take this method")
@@ -44,6 +45,7 @@ UNAVAILABLE: Final = Kind("unavailable", 503, "The service cannot answer now")
 
 KINDS: Final = (
     INVALID_INPUT,
+    FORBIDDEN,
     NOT_FOUND,
     NO_SUCH_ROUTE,
     METHOD_NOT_ALLOWED,

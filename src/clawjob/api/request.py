@@ -9,6 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from clawjob.api.problems import BODY_TOO_LARGE, PRECONDITION_REQUIRED, RefusedError
 from clawjob.api.strict_json import read_object
+from clawjob.domain.access import Role
 from clawjob.domain.errors import InvalidInputError, Problem
 from clawjob.domain.showing import shown, shown_name
 
@@ -17,6 +18,7 @@ _WHOLE: Final = re.compile(r"[0-9]{1,9}")
 _ETAG: Final = re.compile(r'(?:W/)?"([0-9]{1,9})"')
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _NOBODY: Final = "api"
+_ROLES: Final = {role.value: role for role in Role}
 T = TypeVar("T")
 
 
@@ -35,6 +37,9 @@ class Request:
     request_id: str
     caller: str
     """The token's id; never the token."""
+    caller_name: str
+    role: Role | None
+    """What the token may do; None for a request without one."""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "Request":
@@ -50,6 +55,8 @@ class Request:
             is_base64=bool(event.get("isBase64Encoded")),
             request_id=str(context.get("requestId") or ""),
             caller=str(token.get("token_id") or _NOBODY),
+            caller_name=str(token.get("name") or ""),
+            role=_ROLES.get(str(token.get("role"))),
         )
 
     def document(self) -> dict[str, Any]:

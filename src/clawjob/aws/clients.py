@@ -8,6 +8,7 @@ import boto3
 from botocore.config import Config
 
 if TYPE_CHECKING:
+    from mypy_boto3_cloudformation import CloudFormationClient
     from mypy_boto3_dynamodb import DynamoDBClient
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_sqs import SQSClient
@@ -47,6 +48,11 @@ class Clients:
     def sqs(self) -> "SQSClient":
         """The queues' client."""
         return self.session.client("sqs", endpoint_url=self.endpoint_url, config=client_config(self.pool))
+
+    @cached_property
+    def cloudformation(self) -> "CloudFormationClient":
+        """The client that knows what was deployed."""
+        return self.session.client("cloudformation", endpoint_url=self.endpoint_url, config=client_config(self.pool))
 
     @cached_property
     def logs(self) -> "CloudWatchLogsClient":

@@ -9,6 +9,7 @@
 | an attempt that ended without ending its run | `RUN#<run id>` | `ATTEMPT#<number>` |
 | what a run was given, put out, or last wrote | `RUN#<run id>` | `INPUT`, `OUTPUT`, `LOG#<number>` |
 | the last tick | `TICK` | `TICK` |
+| an access token | `TOKEN#<id>` | `TOKEN` |
 
 Index `due` is sparse and holds what must happen later. Index `list` has keys that never change, so that it costs one
 write when an item is made and none after.
@@ -39,7 +40,9 @@ NAME: Final = "NAME"
 STATE: Final = "STATE"
 RUN: Final = "RUN"
 TICK: Final = "TICK"
+TOKEN: Final = "TOKEN"  # noqa: S105 - a key's name
 ALL_JOBS: Final = "JOBS"
+ALL_TOKENS: Final = "TOKENS"
 
 DEAD_LETTER_RECEIVES: Final = 10
 """Receives before a message goes to the dead letters: for messages that nobody can handle, never for long runs."""
@@ -68,6 +71,11 @@ def run_key(run_id: str) -> tuple[str, str]:
 def part_key(run_id: str, part: str, number: int | None = None) -> tuple[str, str]:
     """Key of something that belongs to a run: `ATTEMPT` and `LOG` with the attempt's number, `INPUT`, `OUTPUT`."""
     return f"RUN#{run_id}", part if number is None else f"{part}#{number:04d}"
+
+
+def token_key(token_id: str) -> tuple[str, str]:
+    """Key of an access token."""
+    return f"TOKEN#{token_id}", TOKEN
 
 
 def runs_of(uid: str) -> str:

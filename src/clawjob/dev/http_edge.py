@@ -1,10 +1,10 @@
 """API Gateway's HTTP API in front of the API's handler: requests become events of payload format 2.0, answers go back.
 
-The handler is called with one event at a time, as one Lambda instance is.
+The authorizer is asked about each request, as with a cache of no seconds. A handler is called with one event at a
+time, as one Lambda instance is.
 """
 
 import base64
-import hmac
 import json
 import threading
 from collections.abc import Callable, Mapping
@@ -17,7 +17,7 @@ from clawjob.dev.loopback import HOST, LoopbackServer, Request, Response
 
 OPEN_PATH: Final = "/api/v1/health"
 """The only route that needs no token."""
-ROLE: Final = "admin"
+_API_ARN: Final = "arn:aws:execute-api:us-east-1:123456789012:dev/$default"
 
 Event = dict[str, Any]
 Handler = Callable[[Event, LambdaContext], Mapping[str, Any]]
@@ -33,7 +33,6 @@ class HttpEdge:
 
     def __init__(
         self,
-        token: str,
         clock: Clock,
         new_request_id: Callable[[], str],
         port: int = 0,
@@ -45,7 +44,7 @@ class HttpEdge:
             PortTakenError: another program listens on the port.
         """
         self._handler: Handler | None = None
-        self._token = token
+        self._authorizer: Handler | None = None
         self._clock = clock
         self._new_request_id = new_request_id
         self._report = report
@@ -57,9 +56,10 @@ class HttpEdge:
         """Where the API is."""
         return self._server.url
 
-    def start(self, handler: Handler) -> None:
+    def start(self, handler: Handler, authorizer: Handler) -> None:
         """Begin to serve; until now requests have waited."""
         self._handler = handler
+        self._authorizer = authorizer
         self._server.start()
 
     def close(self) -> None:
@@ -67,13 +67,15 @@ class HttpEdge:
         self._server.close()
 
     def _answer(self, request: Request) -> Response:
-        if _path_of(request) != OPEN_PATH and not self._is_known(request):
-            return _gateway_error(401, "Unauthorized", (("www-authenticate", "Bearer"),))
+        assert self._handler is not None
         request_id = self._new_request_id()
         event = event_of(request, request_id, self._clock())
-        assert self._handler is not None
         with self._one_at_a_time:
             try:
+                if event["rawPath"] != OPEN_PATH:
+                    refusal = self._authorize(request, event)
+                    if refusal is not None:
+                        return refusal
                 answer = self._handler(event, LambdaContext("clawjob-dev-api", request_id))
             except Exception as error:
                 if self._report is not None:
@@ -81,9 +83,21 @@ class HttpEdge:
                 return _gateway_error(500, "Internal Server Error")
         return response_of(answer)
 
-    def _is_known(self, request: Request) -> bool:
-        scheme, _, token = request.header("authorization").partition(" ")
-        return scheme.lower() == "bearer" and hmac.compare_digest(token.strip().encode(), self._token.encode())
+    def _authorize(self, request: Request, event: Event) -> Response | None:
+        """Ask the authorizer, and give the event what it says; an answer where the request goes no further."""
+        assert self._authorizer is not None
+        header = request.header("authorization")
+        if not header:
+            # The identity source is missing: the gateway itself refuses.
+            return _gateway_error(401, "Unauthorized", (("www-authenticate", "Bearer"),))
+        about = event["requestContext"]
+        asked = {**event, "type": "REQUEST", "routeArn": f"{_API_ARN}/{about['http']['method']}{event['rawPath']}"}
+        asked["identitySource"] = [header]
+        answer = self._authorizer(asked, LambdaContext("clawjob-dev-authorizer", about["requestId"]))
+        if answer.get("isAuthorized") is not True:
+            return _gateway_error(403, "Forbidden")
+        about["authorizer"] = {"lambda": dict(answer.get("context") or {})}
+        return None
 
 
 def event_of(request: Request, request_id: str, now: datetime) -> Event:
@@ -100,7 +114,6 @@ def event_of(request: Request, request_id: str, now: datetime) -> Event:
         "requestContext": {
             "accountId": "123456789012",
             "apiId": "dev",
-            "authorizer": {"lambda": {"role": ROLE, "token_id": "dev"}},
             "domainName": headers.get("host", HOST),
             "domainPrefix": "dev",
             "http": {
@@ -118,8 +131,6 @@ def event_of(request: Request, request_id: str, now: datetime) -> Event:
         },
         "isBase64Encoded": False,
     }
-    if path == OPEN_PATH:
-        del event["requestContext"]["authorizer"]
     if cookies:
         event["cookies"] = cookies
     parameters = _joined(parse_qsl(query, keep_blank_values=True))

@@ -6,7 +6,6 @@ Parts start in the order in which they need each other and end in the reverse on
 import json
 import logging
 import os
-import secrets
 import sys
 import tempfile
 import threading
@@ -29,10 +28,13 @@ from clawjob.dev.lines import EventLines, LineHandler
 from clawjob.dev.moto_server import MotoServer, with_emulator
 from clawjob.dev.state_folder import StateFolder
 from clawjob.dev.workers import Workers
+from clawjob.domain.access import Role, token_text
 from clawjob.handlers.api import ApiHandler
+from clawjob.handlers.authorizer import AuthorizerHandler
 from clawjob.handlers.results import ResultsHandler
 from clawjob.handlers.scheduler import SchedulerHandler
-from clawjob.services import services_from
+from clawjob.operations.access import keep_token
+from clawjob.services import new_secret, services_from
 from clawjob.settings import ApiSettings, ClockSetting, ResultsSettings, SchedulerSettings, times_text
 
 NAME: Final = "clawjob-dev"
@@ -93,7 +95,7 @@ class DevService:
         folder = end.enter_context(tempfile.TemporaryDirectory(prefix="clawjob-dev-", ignore_cleanup_errors=True))
         end.enter_context(self._log_as_lines())
         # Listens before anything costs time: a taken port is the likeliest reason to end here.
-        edge = HttpEdge(options.token, now, new_id, options.port, self._failed("api", "the API failed"))
+        edge = HttpEdge(now, new_id, options.port, self._failed("api", "the API failed"))
         end.callback(edge.close)
         moto = MotoServer(options.clock, self._failed("emulator", "the emulator failed"))
         end.callback(moto.close)
@@ -116,7 +118,9 @@ class DevService:
         self.workers.start()
         end.callback(self._stop_workers)
         settings = ApiSettings.from_environment(own)
-        edge.start(ApiHandler(settings, services_from(settings, clients)))
+        services = services_from(settings, clients)
+        keep_token(services.context, options.token, NAME, Role.ADMIN, NAME)
+        edge.start(ApiHandler(settings, services), AuthorizerHandler(settings, services))
         end.callback(edge.close)
         self.url = edge.url
 
@@ -228,8 +232,8 @@ def new_id() -> str:
 
 
 def new_token() -> str:
-    """Make a token for the API, in the form of all tokens."""
-    return f"cj_dev_{secrets.token_hex(20)}"
+    """Make the text of the token that this machine's programs use."""
+    return token_text("dev", new_secret())
 
 
 def _make_resources(clients: Clients, lease: timedelta) -> QueueUrls:

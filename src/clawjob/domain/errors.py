@@ -57,6 +57,14 @@ class RunNotFoundError(NotFoundError):
         super().__init__(f"there is no run {run_id!r}")
 
 
+class TokenNotFoundError(NotFoundError):
+    """No access token has this id, or it was revoked."""
+
+    def __init__(self, token_id: str) -> None:
+        self.token_id = token_id
+        super().__init__(f"there is no access token {token_id!r}")
+
+
 class ConflictError(ClawjobError):
     """What was asked for does not fit the present state."""
 

@@ -10,7 +10,8 @@ from typing import Any, Generic, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from clawjob.aws.dynamo import Item
-from clawjob.aws.table import ALL_JOBS, LIST_KEY, LIST_SORT, PK, SK, runs_of
+from clawjob.aws.table import ALL_JOBS, ALL_TOKENS, LIST_KEY, LIST_SORT, PK, SK, runs_of
+from clawjob.domain.access import AccessToken
 from clawjob.domain.definition import Definition
 from clawjob.domain.errors import InvalidInputError, RunNotFoundError, UnreadableRecordError
 from clawjob.domain.instants import from_text
@@ -100,6 +101,16 @@ def list_runs(ctx: Context, name: str, limit: int, cursor: str | None = None) ->
     uid = ctx.jobs.get(name).uid
     runs, last = ctx.runs.list_of(uid, _limit(limit), _start(cursor, runs_of(uid)))
     return Page(tuple(run for run in runs if not _is_expired(ctx, run)), _cursor(last))
+
+
+def list_tokens(ctx: Context, limit: int, cursor: str | None = None) -> Page[AccessToken]:
+    """List access tokens, oldest first; revoked ones are not there any more.
+
+    Raises:
+        InvalidInputError: the cursor is none of ours, or the limit is out of range.
+    """
+    tokens, last = ctx.tokens.list_all(_limit(limit), _start(cursor, ALL_TOKENS))
+    return Page(tokens, _cursor(last))
 
 
 def get_run(ctx: Context, run_id: str) -> RunDetail:

@@ -1,0 +1,1 @@
+"""The authorizer function."""
