@@ -14,6 +14,7 @@ _COMMANDS = {
     "next": Lazy("clawjob.cli.next:next_command", "Show when a cron expression fires."),
     "dev": Lazy("clawjob.dev.main:dev_command", "Run the whole service on this machine, until Ctrl-C."),
     "demo": Lazy("clawjob.dev.demo:demo_command", "Show real crawl jobs on this machine from start to end."),
+    "token": Lazy("clawjob.cli.token:token_group", "Make, list and revoke access tokens."),
     "worker": Lazy("clawjob.cli.worker:worker_command", "Execute runs of one pool, until TERM or Ctrl-C."),
 }
 

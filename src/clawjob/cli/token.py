@@ -1,6 +1,6 @@
 """`clawjob token`: make, list and revoke access tokens.
 
-They go through the API, or with `--stack` straight into the deployed table by AWS credentials: so the first one is made.
+They go through the API, or with `--stack` straight into the deployed table: so the first one is made.
 """
 
 import json
