@@ -5,7 +5,9 @@ set -eu
 target=$1
 if [ -z "${PYTHON:-}" ]; then
     uv python install --install-dir "$target/python" 3.13
-    PYTHON=$(echo "$target"/python/cpython-3.13*/bin/python3.13)
+    # With a dot: beside the folder of the release there may be a link without one.
+    set -- "$target"/python/cpython-3.13.*/bin/python3.13
+    PYTHON=$1
 fi
 uv venv --quiet --python "$PYTHON" "$target/venv"
 uv pip install --quiet --python "$target/venv/bin/python" --require-hashes -r requirements/runtime.txt

@@ -35,4 +35,4 @@ def test_the_install_steps_give_a_worker_that_starts(tmp_path: Path) -> None:
     subprocess.run([shell, "runner_image/install.sh", target], cwd=ROOT, env=environment, check=True)
     done = subprocess.run([target / "bin" / "clawjob", "worker", "--help"], env={}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    assert os.listdir(target / "bin") == ["clawjob"]
+    assert [one.name for one in (target / "bin").iterdir()] == ["clawjob"]
