@@ -13,16 +13,24 @@ TABLE: Final = {
     "results": ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem"),
     "api": ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
     "authorizer": ("GetItem",),
+    "worker": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
 }
 """Actions on the table and its indexes, by component; those of a transaction's parts count as their own."""
 RUN_QUEUES: Final = {
     "scheduler": ("GetQueueAttributes", "SendMessage"),
     "results": ("SendMessage",),
     "api": ("SendMessage",),
+    "worker": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage"),
 }
-RESULTS_QUEUE: Final = {"results": ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")}
-"""What Lambda itself does with the queue, in the function's name."""
-RUN_LOGS: Final = {"api": ("GetLogEvents",)}
+"""A worker's are those of its pool, and what it sends there are runs that it hands back."""
+RESULTS_QUEUE: Final = {
+    "results": ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"),
+    "worker": ("SendMessage",),
+}
+"""Those of the function are what Lambda itself does with the queue, in the function's name."""
+RUN_LOGS: Final = {"api": ("GetLogEvents",), "worker": ("CreateLogStream", "PutLogEvents")}
+TASKS: Final = ("UpdateTaskProtection",)
+"""What the agent beside a worker does in the worker's name."""
 
 
 def statements(component: str, data: Data, own_logs: logs.LogGroup) -> Iterable[iam.PolicyStatement]:
@@ -39,6 +47,22 @@ def statements(component: str, data: Data, own_logs: logs.LogGroup) -> Iterable[
         yield _allow("sqs", RESULTS_QUEUE[component], [data.results_queue.queue_arn])
     if component in RUN_LOGS:
         yield _allow("logs", RUN_LOGS[component], [data.run_log_group.log_group_arn])
+
+
+def worker_statements(pool: str, data: Data, tasks_arn: str) -> Iterable[iam.PolicyStatement]:
+    """Give the statements of a pool's workers; its own log is written in the name of who starts them.
+
+    Args:
+        pool: whose queues they serve.
+        data: what they work on; never an index: they know the keys of what they read.
+        tasks_arn: all tasks of their cluster.
+    """
+    queues = [queue.queue_arn for queue in data.run_queues[pool].values()]
+    yield _allow("dynamodb", TABLE["worker"], [data.table.table_arn])
+    yield _allow("sqs", RUN_QUEUES["worker"], queues)
+    yield _allow("sqs", RESULTS_QUEUE["worker"], [data.results_queue.queue_arn])
+    yield _allow("logs", RUN_LOGS["worker"], [data.run_log_group.log_group_arn])
+    yield _allow("ecs", TASKS, [tasks_arn])
 
 
 def _allow(service: str, actions: Iterable[str], resources: list[str]) -> iam.PolicyStatement:

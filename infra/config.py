@@ -12,6 +12,17 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 POOL_PATTERN: Final = r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"
 
+_FARGATE: Final = {
+    256: range(512, 2049, 512),
+    512: range(1024, 4097, 1024),
+    1024: range(2048, 8193, 1024),
+    2048: range(4096, 16_385, 1024),
+    4096: range(8192, 30_721, 1024),
+    8192: range(16_384, 61_441, 4096),
+    16_384: range(32_768, 122_881, 8192),
+}
+"""Sizes of memory in MiB that Fargate has, by processor units."""
+
 
 class ConfigError(Exception):
     """A stage cannot be made of what was given; the text names each key and the remedy."""
@@ -31,12 +42,20 @@ class PoolConfig(_Model):
     minimum: int = Field(1, ge=0, le=100, description="Workers that always run; with 0 an idle pool costs nothing.")
     maximum: int = Field(12, ge=1, le=1000)
     spot_share: int = Field(0, ge=0, le=100, description="Percent of the workers above the minimum on Fargate Spot.")
-    image: str = Field("", description="Image URI; empty: the stack's own repository with `image_tag`.")
+    image: str = Field("", description="Image URI; empty: the stack's own repository, with the tag it is told.")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.minimum > self.maximum:
             raise ValueError(f"minimum {self.minimum} is above maximum {self.maximum}")
+        sizes = _FARGATE.get(self.cpu)
+        if sizes is None:
+            raise ValueError(f"cpu {self.cpu} is none of Fargate's: {', '.join(map(str, _FARGATE))}")
+        if self.memory_mib not in sizes:
+            raise ValueError(
+                f"memory_mib {self.memory_mib}: with cpu {self.cpu} Fargate has {sizes[0]} to {sizes[-1]}"
+                f" in steps of {sizes.step}"
+            )
         return self
 
 
@@ -56,10 +75,11 @@ class StageConfig(_Model):
     cors_origins: tuple[str, ...] = Field((), description="Web pages that may call the API; none by default.")
     workers: bool = True
     pools: tuple[PoolConfig, ...] = (PoolConfig(),)
-    image_tag: str = Field("latest", pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$")
     scale_out_backlog: int = Field(5000, ge=1, description="Waiting runs of a pool that add workers.")
     scale_out_age_seconds: int = Field(300, ge=60, description="Age of the oldest waiting run that adds workers.")
     vpc_id: str = Field("", pattern=r"^(vpc-[0-9a-f]+)?$", description="Empty: a small one of its own, without NAT.")
+    subnet_ids: tuple[str, ...] = Field((), description="Of `vpc_id`: where workers run.")
+    public_ip: bool = Field(True, description="Workers get public addresses; not in subnets with a NAT of their own.")
     interface_endpoints: bool = Field(
         False, description="Private ways to SQS, Logs and the registry; about $7 a month each."
     )
@@ -76,6 +96,10 @@ class StageConfig(_Model):
             raise ValueError("pools needs one or more entries with different names")
         if self.budget_usd and not self.alarm_email:
             raise ValueError("budget_usd needs alarm_email, where its mails go")
+        if bool(self.vpc_id) != bool(self.subnet_ids):
+            raise ValueError("vpc_id and subnet_ids go together: name the subnets in which workers run")
+        if not self.public_ip and not self.vpc_id:
+            raise ValueError("public_ip false needs vpc_id: the network of our own has no NAT, so no other way out")
         if self.canary and not self.monitoring:
             raise ValueError("canary needs monitoring: its alarms roll back")
         return self
@@ -100,6 +124,7 @@ DEFAULT_STAGE: Final = "dev"
 _AS_JSON: Final = {
     "pools": '[{"name": "default", "maximum": 20}]',
     "cors_origins": '["https://example.org"]',
+    "subnet_ids": '["subnet-0abc1234", "subnet-0def5678"]',
     "log_retention_days": "14",
 }
 """Keys whose text must be read as JSON, with an example of each."""

@@ -6,6 +6,8 @@ from constructs import Construct
 from infra.config import StageConfig
 from infra.control import Control
 from infra.data import Data
+from infra.network import Network
+from infra.workers import Workers
 
 
 class ClawjobStack(Stack):
@@ -22,6 +24,9 @@ class ClawjobStack(Stack):
         Tags.of(self).add("clawjob:stage", config.stage)
         data = Data(self, "Data", config)
         control = Control(self, "Control", config, data)
+        if config.workers:
+            self.workers = Workers(self, "Workers", config, data, Network(self, "Network", config))
+            self._show(WorkerCluster=self.workers.cluster.cluster_name)
         self._show(
             ApiUrl=control.http_api.api_endpoint,
             TableName=data.table.table_name,

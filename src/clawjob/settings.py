@@ -15,6 +15,7 @@
 | `CLAWJOB_MEMORY_RESERVE` | worker | bytes, or such as `256MiB`, that it needs itself (128MiB) |
 | `CLAWJOB_SLOT_MEMORY` | worker | what a run without a memory limit counts; an equal share otherwise |
 | `CLAWJOB_DRAIN_SECONDS` | worker | from the order to stop until runs are handed back (90) |
+| `ECS_AGENT_URI` | worker | the container service's agent, asked to spare a worker that has runs; empty: none |
 """
 
 import json
@@ -154,6 +155,8 @@ class WorkerSettings(CoreSettings):
     slot_memory: int | None = None
     """Bytes that a run without a limit of its own counts; None: an equal share."""
     drain: timedelta = _DRAIN
+    agent_uri: str = ""
+    """Of the container service's agent; empty: there is none."""
 
     @classmethod
     def values_from(cls, reader: "Reader") -> dict[str, Any]:
@@ -170,6 +173,7 @@ class WorkerSettings(CoreSettings):
             "memory_reserve": reader.optional("CLAWJOB_MEMORY_RESERVE", _size, _SIZE_FORM, _RESERVE),
             "slot_memory": reader.optional("CLAWJOB_SLOT_MEMORY", _size, _SIZE_FORM, None),
             "drain": reader.optional("CLAWJOB_DRAIN_SECONDS", _seconds, "a number of seconds", _DRAIN),
+            "agent_uri": reader.optional("ECS_AGENT_URI", _agent, "an address such as http://127.0.0.1:51678", ""),
         }
         pools = values["run_queues"]
         if pools and values["pool"] not in pools:
@@ -294,6 +298,12 @@ def _folder(text: str) -> Path:
     if not text.startswith("/") or "\0" in text:
         raise ValueError
     return Path(text)
+
+
+def _agent(text: str) -> str:
+    if not text.startswith("http://") or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError
+    return text
 
 
 def _size(text: str) -> int:

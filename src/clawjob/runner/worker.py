@@ -27,6 +27,7 @@ from clawjob.runner.keeper import LeaseKeeper
 from clawjob.runner.log_lines import log_to_stdout, metrics
 from clawjob.runner.log_shipper import LogShipper
 from clawjob.runner.memory import READ_EVERY, MemoryGate
+from clawjob.runner.protection import TaskProtection
 from clawjob.runner.slot import Slot, SlotParts
 from clawjob.services import services_from
 from clawjob.settings import WorkerSettings
@@ -63,13 +64,20 @@ class Worker:
     """One worker process."""
 
     def __init__(
-        self, ctx: Context, guard: ClockGuard, supervisor: Supervisor, memory: MemoryGate, options: WorkerOptions
+        self,
+        ctx: Context,
+        guard: ClockGuard,
+        supervisor: Supervisor,
+        memory: MemoryGate,
+        options: WorkerOptions,
+        protection: TaskProtection,
     ) -> None:
         self._ctx = ctx
         self._guard = guard
         self._supervisor = supervisor
         self._memory = memory
         self._options = options
+        self._protection = protection
         self._keeper = LeaseKeeper(ctx)
         self._draining = threading.Event()
         parts = SlotParts(ctx, supervisor, self._keeper, options.name, options.uid_base, self._draining)
@@ -96,6 +104,7 @@ class Worker:
     def _work_until(self, signals: "_Signals") -> None:
         self._supervisor.start()
         self._keeper.start()
+        self._protection.start()
         for thread in self._threads:
             thread.start()
         threading.Thread(target=self._poll, name="poller", daemon=True).start()
@@ -192,6 +201,7 @@ class Worker:
             return
         with self._lock:
             self._busy += 1
+            self._protection.set_busy(True)
         self._work.put(message)
 
     def _give_back(self, message: Received) -> None:
@@ -210,6 +220,7 @@ class Worker:
             finally:
                 with self._lock:
                     self._busy -= 1
+                    self._protection.set_busy(self._busy > 0)
                     self._lock.notify_all()
                 self._free.release()
                 self._freed.set()
@@ -225,6 +236,7 @@ class Worker:
         for _ in self._slots:
             self._work.put(None)
         self._keeper.close()
+        self._protection.close()
         self._supervisor.close()
         log.info("worker ended", extra={"worker": self._options.name})
 
@@ -296,6 +308,7 @@ def run_worker(settings: WorkerSettings) -> None:
         drain=settings.drain,
         uid_base=settings.uid_base,
     )
-    Worker(services.context, services.guard, supervisor, memory, options).run()
+    protection = TaskProtection(settings.agent_uri)
+    Worker(services.context, services.guard, supervisor, memory, options, protection).run()
     if shipper is not None:
         shipper.close(_LAST_LOGS)
