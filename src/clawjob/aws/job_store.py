@@ -39,6 +39,7 @@ from clawjob.domain.errors import (
     UnavailableError,
     UnreadableRecordError,
 )
+from clawjob.domain.ids import SHARDS
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobDecision, JobState
 from clawjob.domain.run import Reason, Run
@@ -371,9 +372,30 @@ class JobStore:
                 states.append(state)
         return tuple(states), last
 
-    def record_tick(self, facts: Mapping[str, Value]) -> None:
-        """Leave the last tick's facts where people can read them."""
-        dynamo.write(self.client, dynamo.put(self.table, {PK: TICK, SK: TICK, **facts}))
+    def count_jobs(self, shard: int) -> int:
+        """Count a shard's jobs that have something to come."""
+        pages = dynamo.query_pages(
+            self.client,
+            TableName=self.table,
+            IndexName=DUE_INDEX,
+            KeyConditionExpression="#due_shard = :shard",
+            FilterExpression="begins_with(#pk, :job)",
+            ProjectionExpression="#pk",
+            ExpressionAttributeNames={"#due_shard": DUE_SHARD, "#pk": PK},
+            ExpressionAttributeValues={":shard": {"S": f"D#{shard}"}, ":job": {"S": "JOB#"}},
+        )
+        return sum(len(items) for items, _ in pages)
+
+    def record_tick(self, facts: Mapping[str, Value], shard: int, jobs: int) -> int | None:
+        """Leave the last tick's facts where people can read them, and the count of one shard's jobs.
+
+        Returns:
+            The jobs of all shards by their last counts; None while a shard was never counted.
+        """
+        one = dynamo.update(self.table, (TICK, TICK), {**facts, f"jobs_{shard}": jobs}, Condition(()))
+        item = dynamo.update_and_read(self.client, one)
+        counts = [item.get(f"jobs_{number}") for number in range(SHARDS)]
+        return None if None in counts else sum(int(str(count)) for count in counts)
 
     def last_tick(self) -> dict[str, Any]:
         """Read the last tick's facts; empty before the first."""
