@@ -6,6 +6,7 @@ from constructs import Construct
 from infra.config import StageConfig
 from infra.control import Control
 from infra.data import Data
+from infra.monitoring import Monitoring
 
 
 class ClawjobStack(Stack):
@@ -22,6 +23,8 @@ class ClawjobStack(Stack):
         Tags.of(self).add("clawjob:stage", config.stage)
         data = Data(self, "Data", config)
         control = Control(self, "Control", config, data)
+        if config.monitoring:
+            Monitoring(self, "Monitoring", config, data, control)
         self._show(
             ApiUrl=control.http_api.api_endpoint,
             TableName=data.table.table_name,
