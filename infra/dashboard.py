@@ -18,7 +18,7 @@ _WIDTH: Final = 6
 
 
 def make_dashboard(
-    scope: Construct, config: StageConfig, data: Data, control: Control, workers: Any | None
+    scope: Construct, config: StageConfig, data: Data, control: Control, workers: Any
 ) -> cloudwatch.Dashboard:
     """Make it; `workers` has the cluster and the services by pool, None where a stage has none."""
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=config.stack_name)
@@ -105,7 +105,7 @@ def _runs(config: StageConfig, data: Data) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _workers(config: StageConfig, data: Data, workers: Any | None) -> list[cloudwatch.IWidget]:
+def _workers(config: StageConfig, data: Data, workers: Any) -> list[cloudwatch.IWidget]:
     pools, m = list(data.run_queues), Metric
     widgets = [
         _own(config, "Workers: living, slots", (m.WORKERS, "Sum"), (m.SLOTS, "Sum"), pools=pools),

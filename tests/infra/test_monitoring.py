@@ -190,7 +190,8 @@ def test_thresholds_are_those_that_were_asked_for(stack: Template) -> None:
     assert by_key["queue-too-long-default"]["Threshold"] == 1000
     assert by_key["failures-too-many-default"]["Threshold"] == 5
     tick = by_key["no-tick"]
-    assert (tick["Period"], tick["EvaluationPeriods"], tick["TreatMissingData"]) == (60, 3, "breaching")
+    (period,) = [one["MetricStat"]["Period"] for one in tick["Metrics"]]
+    assert (period, tick["EvaluationPeriods"], tick["TreatMissingData"]) == (60, 3, "breaching")
     assert tick["ComparisonOperator"] == "LessThanThreshold"
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from clawjob.aws.codec import Value
 from clawjob.aws.dynamo import Item
 from clawjob.aws.job_item import state_of
 from clawjob.aws.job_store import DuePage
@@ -80,7 +81,7 @@ def _record(ctx: Context, report: TickReport, shard: int) -> int | None:
 
     Each tick begins at another shard, so that no count is older than 16 ticks, and none drifts.
     """
-    facts = {
+    facts: dict[str, Value] = {
         "at": to_text(report.started_at),
         "dispatched": report.dispatch.dispatched,
         "missed": report.dispatch.missed,
