@@ -379,12 +379,11 @@ class JobStore:
             TableName=self.table,
             IndexName=DUE_INDEX,
             KeyConditionExpression="#due_shard = :shard",
-            FilterExpression="begins_with(#pk, :job)",
-            ProjectionExpression="#pk",
-            ExpressionAttributeNames={"#due_shard": DUE_SHARD, "#pk": PK},
-            ExpressionAttributeValues={":shard": {"S": f"D#{shard}"}, ":job": {"S": "JOB#"}},
+            ExpressionAttributeNames={"#due_shard": DUE_SHARD},
+            ExpressionAttributeValues={":shard": {"S": f"D#{shard}"}},
         )
-        return sum(len(items) for items, _ in pages)
+        # A filter would read, and pay, the same.
+        return sum(str(item[PK]).startswith("JOB#") for items, _ in pages for item in items)
 
     def record_tick(self, facts: Mapping[str, Value], shard: int, jobs: int) -> int | None:
         """Leave the last tick's facts where people can read them, and the count of one shard's jobs.
