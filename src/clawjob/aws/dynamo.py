@@ -134,12 +134,6 @@ def write(client: "DynamoDBClient", one: Write) -> Refused | None:
     return None
 
 
-def update_and_read(client: "DynamoDBClient", one: Write) -> Item:
-    """Make an update without a condition and give the item as it then is."""
-    answer = call("Update", lambda: client.update_item(**one.parameters, ReturnValues="ALL_NEW"))
-    return decode_item(answer.get("Attributes", {}))
-
-
 def transact(client: "DynamoDBClient", writes: Sequence[Write]) -> list[Refused | None] | None:
     """Make all writes or none; None when they were made, else for each write whether it was the one refused.
 

@@ -56,7 +56,7 @@ def _worker(name: str, meaning: str, unit: Unit = Unit.COUNT) -> Definition:
 class Metric(Enum):
     """All metrics. Two dimensions at most, and never a job or a run: each combination costs."""
 
-    ACTIVE_JOBS = _scheduler("ActiveJobs", "jobs with an instant to come, counted anew over 16 ticks")
+    ACTIVE_JOBS = _scheduler("ActiveJobs", "jobs with an instant to come, counted once an hour")
     DUE = _scheduler("Due", "jobs and runs that a tick found due")
     DISPATCHED = _scheduler("Dispatched", "runs put on their queues")
     CAUGHT_UP = _scheduler("CaughtUp", "of these, runs whose instant had passed")

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from clawjob.aws.codec import Value
 from clawjob.aws.dynamo import Item
 from clawjob.aws.job_item import state_of
 from clawjob.aws.job_store import DuePage
@@ -34,8 +33,6 @@ class TickReport:
     jobs_seen: int = 0
     dispatch: DispatchReport = field(default_factory=DispatchReport)
     rescue: RescueReport = field(default_factory=RescueReport)
-    active_jobs: int | None = None
-    """Jobs with an instant to come; None until each shard was counted once."""
     failed_shards: int = 0
     finished: bool = True
     """False when the time was up before everything due was seen; the next tick goes on."""
@@ -72,27 +69,15 @@ def tick(ctx: Context, remaining: Callable[[], timedelta], reserve: timedelta = 
             if page.last is not None:
                 following.append((shard, page.last))
         waiting = following
-    report.active_jobs = _record(ctx, report, first)
+    ctx.jobs.record_tick(
+        {
+            "at": to_text(now),
+            "dispatched": report.dispatch.dispatched,
+            "missed": report.dispatch.missed,
+            "items_read": report.items_read,
+        }
+    )
     return report
-
-
-def _record(ctx: Context, report: TickReport, shard: int) -> int | None:
-    """Leave the tick's facts and one shard's count; give the jobs of all shards.
-
-    Each tick begins at another shard, so that no count is older than 16 ticks, and none drifts.
-    """
-    facts: dict[str, Value] = {
-        "at": to_text(report.started_at),
-        "dispatched": report.dispatch.dispatched,
-        "missed": report.dispatch.missed,
-        "items_read": report.items_read,
-    }
-    try:
-        return ctx.jobs.record_tick(facts, shard, ctx.jobs.count_jobs(shard))
-    except UnavailableError as error:
-        # All work is done: the next tick leaves its own facts.
-        log.warning("tick is not recorded", extra={"why": str(error)})
-        return None
 
 
 def _handle(ctx: Context, page: DuePage, report: TickReport, rescuer: Rescuer) -> None:
