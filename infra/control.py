@@ -73,6 +73,7 @@ class Control(Construct):
         self.api = self._make("api", Duration.seconds(29), 1024, CLAWJOB_LOG_GROUP=data.run_log_group.log_group_name)
         self.authorizer = self._make("authorizer", Duration.seconds(5), 512)
         self.rule = self._tick_each_minute()
+        self._count_each_hour()
         self._feed_results()
         self.http_api = self._make_http_api()
 
@@ -115,6 +116,12 @@ class Control(Construct):
             dead_letter_queue=self._data.dead_queues["ticks"],
         )
         return events.Rule(self, "Tick", schedule=events.Schedule.rate(Duration.minutes(1)), targets=[target])
+
+    def _count_each_hour(self) -> None:
+        """Count the active jobs: apart from the ticks, whose work must not grow with the number of jobs."""
+        event = events.RuleTargetInput.from_object({"count": True})
+        target = targets.LambdaFunction(self.scheduler.alias, event=event, retry_attempts=0)
+        events.Rule(self, "Count", schedule=events.Schedule.rate(Duration.hours(1)), targets=[target])
 
     def _feed_results(self) -> None:
         lambda_.EventSourceMapping(

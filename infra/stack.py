@@ -6,6 +6,7 @@ from constructs import Construct
 from infra.config import StageConfig
 from infra.control import Control
 from infra.data import Data
+from infra.monitoring import Monitoring
 from infra.network import Network
 from infra.workers import Workers
 
@@ -24,9 +25,12 @@ class ClawjobStack(Stack):
         Tags.of(self).add("clawjob:stage", config.stage)
         data = Data(self, "Data", config)
         control = Control(self, "Control", config, data)
+        workers = None
         if config.workers:
-            self.workers = Workers(self, "Workers", config, data, Network(self, "Network", config))
-            self._show(WorkerCluster=self.workers.cluster.cluster_name)
+            workers = Workers(self, "Workers", config, data, Network(self, "Network", config))
+            self._show(WorkerCluster=workers.cluster.cluster_name)
+        if config.monitoring:
+            Monitoring(self, "Monitoring", config, data, control, workers)
         self._show(
             ApiUrl=control.http_api.api_endpoint,
             TableName=data.table.table_name,

@@ -6,6 +6,7 @@
 | `CLAWJOB_RUN_QUEUES` | all | JSON object: of each pool, the URLs of its run queues `high` and `low` |
 | `CLAWJOB_RESULTS_QUEUE` | worker | URL of the results queue |
 | `CLAWJOB_LOG_GROUP` | api, worker | log group that holds the runs' output; empty: there is none |
+| `CLAWJOB_NAMESPACE` | all | of the metrics in CloudWatch (`clawjob`); the stack gives each stage its own |
 | `CLAWJOB_TIMES` | all | JSON object: seconds for fields of `Times` that differ from the defaults |
 | `CLAWJOB_CLOCK` | all, one machine only | `anchor_real:anchor_moved:speed` of a moved clock, in seconds since 1970 |
 | `CLAWJOB_POOL`, `CLAWJOB_SLOTS` | worker | the pool that it serves (`default`), runs at once (5) |
@@ -39,6 +40,7 @@ D = TypeVar("D")
 Environment = Mapping[str, str]
 
 _POOL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
+_NAMESPACE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,99}")
 _SIZE: Final = re.compile(r"([0-9]{1,15})(KiB|MiB|GiB)?")
 _UNITS: Final = {None: 1, "KiB": 1024, "MiB": 1024**2, "GiB": 1024**3}
 _SIZE_FORM: Final = "bytes, or such as 256MiB"
@@ -68,6 +70,8 @@ class CoreSettings:
     run_queues: Mapping[str, Mapping[QueueClass, str]]
     """URLs by pool and class."""
     results_queue: str = ""
+    namespace: str = "clawjob"
+    """Of the metrics."""
     times: Times = _DEFAULT_TIMES
     clock: ClockSetting = ClockSetting()
 
@@ -95,6 +99,7 @@ class CoreSettings:
                 'a JSON object such as {"default": {"high": "https://...", "low": "https://..."}}',
             ),
             "results_queue": reader.optional("CLAWJOB_RESULTS_QUEUE", str, "the results queue's URL", ""),
+            "namespace": reader.optional("CLAWJOB_NAMESPACE", _namespace, "letters, digits and -", "clawjob"),
             "times": reader.optional("CLAWJOB_TIMES", _times, 'a JSON object such as {"tick": 60}', _DEFAULT_TIMES),
             "clock": reader.optional("CLAWJOB_CLOCK", _clock, "anchor_real:anchor_moved:speed", ClockSetting()),
         }
@@ -290,6 +295,12 @@ def _within(low: int, high: int) -> Callable[[str], int]:
 
 def _name(text: str) -> str:
     if len(text) > 100 or not text.isascii() or not text.isprintable() or " " in text:
+        raise ValueError
+    return text
+
+
+def _namespace(text: str) -> str:
+    if not _NAMESPACE.fullmatch(text):
         raise ValueError
     return text
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from clawjob.api.app import Api
 from clawjob.aws.log_streams import LogStreams
+from clawjob.domain.metrics import Metric
 from clawjob.handlers.measures import Measure, Publish, nowhere
 from clawjob.services import Services
 from clawjob.settings import ApiSettings
@@ -50,10 +51,10 @@ class ApiHandler:
         )
         self.publish(
             [
-                Measure("Requests", 1),
-                Measure("Refused", 400 <= status < 500),
-                Measure("Errors", status >= 500),
-                Measure("RequestDuration", milliseconds, "Milliseconds"),
+                Measure(Metric.REQUESTS, 1),
+                Measure(Metric.REFUSED, 400 <= status < 500),
+                Measure(Metric.ERRORS, status >= 500),
+                Measure(Metric.REQUEST_DURATION, milliseconds),
             ]
         )
         return answered.response

@@ -1,23 +1,29 @@
 """What the handlers count and measure, and where it goes: CloudWatch through the log (EMF), or nowhere.
 
-Names are few and fixed, and the only dimension is the component, so that the bill stays small.
+Names, units and dimensions are those of `domain/metrics.py`.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
-NAMESPACE: Final = "clawjob"
+from clawjob.domain.metrics import Metric
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """One value; several of one name in one call make a distribution."""
+    """One value; several of one metric in one call make a distribution."""
 
-    name: str
+    metric: Metric
     value: float
-    unit: str = "Count"
-    """`Count`, `Seconds` or `Milliseconds`."""
+    pool: str = ""
+    """Of a metric by pool."""
+
+    @property
+    def name(self) -> str:
+        """Its metric's name."""
+        return self.metric.definition.name
 
 
 Publish: TypeAlias = Callable[[Sequence[Measure]], None]
@@ -28,17 +34,25 @@ def nowhere(measures: Sequence[Measure]) -> None:
     del measures
 
 
-def embedded_metrics(component: str) -> Publish:
+def embedded_metrics(component: str, namespace: str) -> Publish:
     """Publish by writing lines of the embedded metric format to stdout, which Lambda gives to CloudWatch."""
     from aws_lambda_powertools.metrics import EphemeralMetrics
 
-    metrics = EphemeralMetrics(namespace=NAMESPACE, service=component)
+    metrics = EphemeralMetrics(namespace=namespace, service=component)
 
     def publish(measures: Sequence[Measure]) -> None:
+        by_pool: dict[str, list[Measure]] = defaultdict(list)
         for measure in measures:
-            metrics.add_metric(measure.name, measure.unit, measure.value)
-        # A hundred values of one name are published by themselves.
-        if metrics.metric_set:
-            metrics.flush_metrics()
+            by_pool[measure.pool].append(measure)
+        for pool, some in by_pool.items():
+            if pool:
+                metrics.add_dimension("pool", pool)
+            for measure in some:
+                metrics.add_metric(measure.name, measure.metric.definition.unit, measure.value)
+            # A hundred values of one name are published by themselves.
+            if metrics.metric_set:
+                metrics.flush_metrics()
+            else:
+                metrics.clear_metrics()
 
     return publish

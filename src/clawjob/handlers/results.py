@@ -12,7 +12,8 @@ from typing import Any, Final
 
 from clawjob.domain.errors import NewerRecordError, UnavailableError, UnreadableRecordError
 from clawjob.domain.messages import result_from_body
-from clawjob.domain.run import AttemptResult, Run, State
+from clawjob.domain.metrics import Metric
+from clawjob.domain.run import AttemptResult, State
 from clawjob.handlers.measures import Measure, Publish, nowhere
 from clawjob.operations.settle_attempt import settle_attempt
 from clawjob.services import Services
@@ -22,12 +23,12 @@ log = logging.getLogger(__name__)
 
 _TOO_LITTLE_MS: Final = 3000
 """With less time left, messages are left for the next call instead of being cut off in the middle."""
-_COUNTED: Final = ("Settled", "Ignored", "Malformed", "Retried", "RunsSucceeded", "RunsFailed", "RunsCancelled")
+_COUNTED: Final = (Metric.SETTLED, Metric.IGNORED, Metric.MALFORMED, Metric.RETRIED)
 _FINAL: Final = {
-    State.SUCCEEDED: "RunsSucceeded",
-    State.FAILED: "RunsFailed",
-    State.TIMED_OUT: "RunsFailed",
-    State.CANCELLED: "RunsCancelled",
+    State.SUCCEEDED: Metric.RUNS_SUCCEEDED,
+    State.FAILED: Metric.RUNS_FAILED,
+    State.TIMED_OUT: Metric.RUNS_FAILED,
+    State.CANCELLED: Metric.RUNS_CANCELLED,
 }
 
 
@@ -42,8 +43,8 @@ class ResultsHandler:
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, list[dict[str, str]]]:
         """Settle a batch; an event of another shape raises, and all of it comes again."""
         records = [(str(record["messageId"]), record["body"]) for record in event["Records"]]
-        counts: Counter[str] = Counter(dict.fromkeys(_COUNTED, 0))
-        durations: list[Measure] = []
+        counts: Counter[Metric] = Counter(dict.fromkeys(_COUNTED, 0))
+        of_runs: list[Measure] = []
         failed: list[str] = []
         for message_id, body in records:
             if context.get_remaining_time_in_millis() < _TOO_LITTLE_MS:
@@ -59,16 +60,15 @@ class ResultsHandler:
             except UnreadableRecordError as error:
                 about = {"message_id": message_id, "why": error.why, "body": str(body)[:200]}
                 log.warning("message dropped", extra=about)
-                counts["Malformed"] += 1
+                counts[Metric.MALFORMED] += 1
                 continue
-            durations.append(Measure("AttemptDuration", result.duration_seconds, "Seconds"))
-            if not self._settle(message_id, result, counts):
+            if not self._settle(message_id, result, counts, of_runs):
                 failed.append(message_id)
-        counts["Retried"] = len(failed)
-        self.publish([*(Measure(name, count) for name, count in counts.items()), *durations])
+        counts[Metric.RETRIED] = len(failed)
+        self.publish([*(Measure(name, count) for name, count in counts.items()), *of_runs])
         return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in failed]}
 
-    def _settle(self, message_id: str, result: AttemptResult, counts: Counter[str]) -> bool:
+    def _settle(self, message_id: str, result: AttemptResult, counts: Counter[Metric], of_runs: list[Measure]) -> bool:
         """Settle one report; False when it is to come again."""
         about = {"message_id": message_id, "run_id": result.run_id, "attempt": result.token}
         try:
@@ -83,11 +83,11 @@ class ResultsHandler:
         except Exception:
             log.exception("result could not be settled", extra=about)
             return False
-        counts["Settled" if settled.changed else "Ignored"] += 1
-        if settled.changed and (name := _final(settled.run)):
-            counts[name] += 1
+        counts[Metric.SETTLED if settled.changed else Metric.IGNORED] += 1
+        if settled.changed and settled.run is not None:
+            pool = settled.run.pool
+            of_runs.append(Measure(Metric.ATTEMPT_DURATION, result.duration_seconds, pool))
+            if (end := _FINAL.get(settled.run.state)) is not None:
+                # Both, so that a rate can be computed of a pool in which everything fails.
+                of_runs += [Measure(one, int(one is end), pool) for one in dict.fromkeys(_FINAL.values())]
         return True
-
-
-def _final(run: Run | None) -> str | None:
-    return None if run is None else _FINAL.get(run.state)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from clawjob.domain.metrics import Metric
 from clawjob.handlers.measures import Measure, Publish, nowhere
 from clawjob.operations.tick import TickReport, tick
 from clawjob.services import Services
@@ -28,8 +29,11 @@ class SchedulerHandler:
     monotonic: Callable[[], float] = time.monotonic
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """Make one pass; what the event says does not matter."""
-        del event
+        """Make one pass, whatever the event says; only `{"count": true}` counts the active jobs instead."""
+        if event.get("count") is True:
+            active = self.services.context.jobs.count_active()
+            self.publish([Measure(Metric.ACTIVE_JOBS, active)])
+            return {"active_jobs": active}
         begun = self.monotonic()
 
         def remaining() -> timedelta:
@@ -45,21 +49,21 @@ class SchedulerHandler:
     def _measures(self, report: TickReport, seconds: float) -> list[Measure]:
         dispatch, rescue = report.dispatch, report.rescue
         measures = [
-            Measure("Dispatched", dispatch.dispatched),
-            Measure("CaughtUp", dispatch.caught_up),
-            Measure("Missed", dispatch.missed),
-            Measure("Rescued", rescue.sent + rescue.ended),
-            Measure("Lost", rescue.lost),
-            Measure("Invalid", dispatch.invalid + rescue.invalid),
-            Measure("Failed", dispatch.failed + rescue.failed + report.failed_shards),
-            Measure("Unfinished", not report.finished),
-            Measure("ItemsRead", report.items_read),
-            Measure("TickDuration", round(seconds * 1000, 1), "Milliseconds"),
+            Measure(Metric.DISPATCHED, dispatch.dispatched),
+            Measure(Metric.CAUGHT_UP, dispatch.caught_up),
+            Measure(Metric.MISSED, dispatch.missed),
+            Measure(Metric.RESCUED, rescue.sent + rescue.ended),
+            Measure(Metric.LOST, rescue.lost),
+            Measure(Metric.INVALID, dispatch.invalid + rescue.invalid),
+            Measure(Metric.FAILED, dispatch.failed + rescue.failed + report.failed_shards),
+            Measure(Metric.UNFINISHED, not report.finished),
+            Measure(Metric.DUE, report.items_read),
+            Measure(Metric.TICK_DURATION, round(seconds * 1000, 1)),
         ]
         offset = self.services.guard.offset()
         if offset is not None:
-            measures.append(Measure("ClockOffset", round(offset.total_seconds(), 3), "Seconds"))
-        return measures + [Measure("Lateness", round(late, 3), "Seconds") for late in dispatch.late_seconds]
+            measures.append(Measure(Metric.CLOCK_OFFSET, round(offset.total_seconds(), 3)))
+        return measures + [Measure(Metric.LATENESS, round(late, 3)) for late in dispatch.late_seconds]
 
 
 def _summary(report: TickReport, seconds: float) -> dict[str, Any]:

@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any, Final
 
 from clawjob.domain.instants import Clock, to_text
+from clawjob.domain.metrics import Component, Metric
 
-NAMESPACE: Final = "clawjob"
 _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
 
@@ -45,18 +45,20 @@ def log_to_stdout(clock: Clock, **always: str) -> None:
     root.propagate = False
 
 
-def metrics(values: Mapping[str, float], pool: str, at: datetime) -> dict[str, Any]:
+def metrics(values: Mapping[Metric, float], pool: str, namespace: str, at: datetime) -> dict[str, Any]:
     """Fields that make a record a metric of CloudWatch too, in its embedded metric format.
 
     Args:
-        values: by name; names that end in `Limit` are bytes, the others counts.
-        pool: the one dimension.
+        values: by metric, each by pool.
+        pool: the worker's.
+        namespace: of the stage's metrics.
         at: the present instant.
     """
-    units = [{"Name": name, "Unit": "Bytes" if name.endswith("Limit") else "Count"} for name in values]
-    directive = {"Namespace": NAMESPACE, "Dimensions": [["Pool"]], "Metrics": units}
+    units = [{"Name": metric.definition.name, "Unit": metric.definition.unit.value} for metric in values]
+    directive = {"Namespace": namespace, "Dimensions": [["service", "pool"]], "Metrics": units}
     return {
         "_aws": {"Timestamp": int(at.timestamp() * 1000), "CloudWatchMetrics": [directive]},
-        "Pool": pool,
-        **values,
+        "service": Component.WORKER.value,
+        "pool": pool,
+        **{metric.definition.name: value for metric, value in values.items()},
     }

@@ -19,6 +19,7 @@ from clawjob.aws.authority import ClockGuard
 from clawjob.aws.log_streams import LogStreams
 from clawjob.aws.queues import BATCH, Received
 from clawjob.domain.errors import UnavailableError
+from clawjob.domain.metrics import Metric
 from clawjob.domain.priority import order_of
 from clawjob.operations.context import Context
 from clawjob.runner.child import Supervisor, SupervisorSettings
@@ -58,6 +59,8 @@ class WorkerOptions:
     drain: timedelta = timedelta(seconds=90)
     """From the signal until runs are handed back; the rest of the container's stop timeout is for doing it."""
     uid_base: int | None = None
+    namespace: str = "clawjob"
+    """Of its metrics."""
 
 
 class Worker:
@@ -191,8 +194,14 @@ class Worker:
         now = time.monotonic()
         if now >= self._publish_at:
             self._publish_at = now + READ_EVERY
-            sizes = {"MemoryLimit": self._memory.limit_bytes, "SlotsInUse": self._busy}
-            log.info("worker lives", extra=metrics(sizes, self._options.pool, self._ctx.clock()))
+            sizes = {
+                Metric.WORKERS: 1,
+                Metric.SLOTS: len(self._slots),
+                Metric.SLOTS_IN_USE: self._busy,
+                Metric.MEMORY_LIMIT: self._memory.limit_bytes,
+            }
+            options = self._options
+            log.info("worker lives", extra=metrics(sizes, options.pool, options.namespace, self._ctx.clock()))
 
     def _hand_out(self, message: Received) -> None:
         if self._draining.is_set() or not self._guard.measured.is_set():
@@ -307,6 +316,7 @@ def run_worker(settings: WorkerSettings) -> None:
         slots=settings.slots,
         drain=settings.drain,
         uid_base=settings.uid_base,
+        namespace=settings.namespace,
     )
     protection = TaskProtection(settings.agent_uri)
     Worker(services.context, services.guard, supervisor, memory, options, protection).run()

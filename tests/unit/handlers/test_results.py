@@ -42,8 +42,9 @@ def handler(service: Service, clock: ManualClock, published: list[Measure]) -> R
 
 
 def count(published: Sequence[Measure], name: str) -> float:
-    (value,) = [measure.value for measure in published if measure.name == name]
-    return value
+    values = [measure.value for measure in published if measure.name == name]
+    assert values, name
+    return sum(values)
 
 
 def batch(*bodies: str) -> dict[str, Any]:

@@ -103,3 +103,13 @@ def test_poison_jobs_are_counted_and_the_others_run(
     assert published.of("Dispatched") == [2]
     assert published.of("Invalid") == [1]
     assert any(getattr(record, "uid", None) == poison.uid for record in caplog.records)
+
+
+def test_active_jobs_are_counted_without_a_tick_and_paused_ones_are_none(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published
+) -> None:
+    for number in range(5):
+        add_job(service, f"job-{number}", schedule={"cron": "@daily"}, enabled=number > 0)
+    assert handler({"count": True}, LambdaContext()) == {"active_jobs": 4}
+    assert published.of("ActiveJobs") == [4]
+    assert published.of("TickDuration") == []
