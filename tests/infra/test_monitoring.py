@@ -45,7 +45,9 @@ def stack() -> Template:
 
 
 def alarms(stack: Template) -> dict[str, Mapping[str, Any]]:
-    return {one["AlarmName"].removeprefix("clawjob-dev-"): one for one in stack.properties("AWS::CloudWatch::Alarm")}
+    """Those for people; the ones that only scale workers have no name of their own."""
+    named = [one for one in stack.properties("AWS::CloudWatch::Alarm") if "AlarmName" in one]
+    return {one["AlarmName"].removeprefix("clawjob-dev-"): one for one in named}
 
 
 def text_of(value: Any) -> str:

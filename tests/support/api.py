@@ -8,6 +8,8 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
 
 BASE = "/api/v1"
+TOKEN = f"cj_dev_{'0123456789' * 4}"
+"""Of an admin, where a test serves the API over HTTP."""
 
 
 class Answers(Protocol):

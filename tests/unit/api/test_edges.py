@@ -173,5 +173,10 @@ def test_the_page_of_the_api_names_every_kind_of_problem_and_every_route(api: Cl
     for kind in problems.KINDS:
         assert f"| `{kind.name}` | {kind.status} |" in page
     for route in api.answer.__self__._routes:  # type: ignore[attr-defined]
-        rule = route.rule.removeprefix("/api/v1").replace("<name>", "{name}").replace("<run_id>", "{id}")
+        rule = (
+            route.rule.removeprefix("/api/v1")
+            .replace("<name>", "{name}")
+            .replace("<run_id>", "{id}")
+            .replace("<token_id>", "{id}")
+        )
         assert f"`{route.method} {rule}" in page or f"`/{rule.rpartition('/')[2]}`" in page

@@ -18,10 +18,10 @@ from clawjob.handlers.authorizer import AuthorizerHandler
 from clawjob.operations.access import keep_token
 from clawjob.services import Services
 from clawjob.settings import AuthorizerSettings
+from support.api import TOKEN
 from support.clock import ManualClock
 from support.service import TABLE, Service
 
-TOKEN = f"cj_dev_{'0123456789' * 4}"
 GROUP = "/clawjob/test/runs"
 
 Run = Callable[..., Result]

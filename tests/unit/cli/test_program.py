@@ -16,7 +16,7 @@ from clawjob.cli.failures import Failure
 from clawjob.cli.main import cli
 from clawjob.domain.messages import RunMessage
 from clawjob.operations.claim_run import claim_run
-from support.api import job
+from support.api import TOKEN, job
 
 PROGRAM = [sys.executable, "-c", "from clawjob.cli.main import main; main()"]
 HEAVY = ("boto3", "botocore", "moto", "pydantic", "httpx", "rich", "flask", "scrapy", "aws_lambda_powertools")
@@ -106,7 +106,7 @@ def test_nobody_at_the_address_is_5_and_a_wrong_token_is_4(run: Any) -> None:
 
 def test_the_address_file_of_this_folder_or_one_above_is_found(run: Any, url: str, tmp_path: Path) -> None:
     (tmp_path / ".clawjob").mkdir()
-    (tmp_path / ".clawjob/dev.json").write_text(json.dumps({"url": url, "token": "cj_dev_0123456789"}))
+    (tmp_path / ".clawjob/dev.json").write_text(json.dumps({"url": url, "token": TOKEN}))
     below = tmp_path / "a/b"
     below.mkdir(parents=True)
     os.chdir(below)
@@ -191,7 +191,7 @@ def in_terminal(arguments: list[str], **environment: str) -> str:
 def test_colours_are_for_terminals_and_never_with_no_color(run: Any, url: str) -> None:
     run("job", "create", "-f", "-", stdin=json.dumps(job(description="x\x1b[2Jy")))
     run("job", "pause", "news")
-    where = {"CLAWJOB_URL": url, "CLAWJOB_TOKEN": "cj_dev_0123456789"}
+    where = {"CLAWJOB_URL": url, "CLAWJOB_TOKEN": TOKEN}
     coloured = in_terminal(["job", "list"], **where)
     assert "\x1b[33mpaused" in coloured
     assert "\x1b[2J" not in coloured
@@ -212,7 +212,7 @@ def test_output_of_a_run_is_harmless_on_a_terminal_and_exact_in_a_file(
     (message,) = service.receive()
     claim_run(service.context, RunMessage.from_body(message.body), message.message_id, "worker-1")
     logs.put_events(f"{run_id}/1", [(at, text)])
-    where = {"CLAWJOB_URL": url, "CLAWJOB_TOKEN": "cj_dev_0123456789"}
+    where = {"CLAWJOB_URL": url, "CLAWJOB_TOKEN": TOKEN}
     shown = in_terminal(["run", "logs", run_id], **where)
     assert shown == "\\x1b]0;title\\x07 \\x9b2J \\u202eevil\r\n"
     done = subprocess.run(
@@ -223,7 +223,7 @@ def test_output_of_a_run_is_harmless_on_a_terminal_and_exact_in_a_file(
 
 def test_a_reader_that_goes_away_is_no_error(run: Any, url: str) -> None:
     run("job", "create", "-f", "-", stdin=json.dumps(job(description="x" * 1900)))
-    env = {**os.environ, "CLAWJOB_URL": url, "CLAWJOB_TOKEN": "cj_dev_0123456789"}
+    env = {**os.environ, "CLAWJOB_URL": url, "CLAWJOB_TOKEN": TOKEN}
     process = subprocess.Popen(
         [*PROGRAM, "job", "list", "--output", "json"], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )
