@@ -65,7 +65,7 @@ def test_each_queue_leads_to_dead_letters_that_are_kept_as_long(stage: str) -> N
 def test_every_queue_of_dead_letters_has_a_source() -> None:
     stack = template()
     named = {queue["RedrivePolicy"]["deadLetterTargetArn"]["Fn::GetAtt"][0] for queue in living(stack).values()}
-    (target,) = stack.one("AWS::Events::Rule")["Targets"]
+    (target,) = stack.one("AWS::Events::Rule", "ControlTick")["Targets"]
     named.add(target["DeadLetterConfig"]["Arn"]["Fn::GetAtt"][0])
     assert named == set(stack.of_type(QUEUE)) - set(living(stack))
 
@@ -132,7 +132,12 @@ def test_a_further_pool_adds_its_queues_and_leaves_the_others_as_they_are() -> N
 @pytest.mark.parametrize("stage", PRESETS)
 def test_nothing_has_a_name_that_a_second_stage_would_want_too(stage: str) -> None:
     for key, one in template(stage=stage).resources.items():
-        fixed = {name for name in FIXED_NAMES & set(one["Properties"]) if isinstance(one["Properties"][name], str)}
+        names = {name: one["Properties"][name] for name in FIXED_NAMES & set(one["Properties"])}
+        # What people look for by name is called after its stage.
+        fixed = {name for name, text in names.items() if isinstance(text, str) and f"clawjob-{stage}" not in text}
+        if one["Type"] == "AWS::ApplicationAutoScaling::ScalingPolicy":
+            # Named within the service that it scales.
+            fixed -= {"PolicyName"}
         # A role's own policies are named within the role, and the generated name is the policy's id.
         if one["Type"] == "AWS::IAM::Policy":
             assert one["Properties"]["PolicyName"] == key

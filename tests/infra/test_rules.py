@@ -22,6 +22,26 @@ ALLOWED = {
     ("AwsSolutions-APIG4", "Control/Http/GET--api--v1--health"): "health is asked by those who have no token",
 }
 """Reasons by rule and path within the stack."""
+OF_WORKERS = {
+    ("AwsSolutions-ECS2", "Workers/Pool-default/Task"): "the variables are names and URLs; there is no secret in them",
+    (
+        "AwsSolutions-ECS4",
+        "Workers/Cluster",
+    ): "Container Insights costs more than an idle stage; the worker measures itself",
+    ("AwsSolutions-VPC7", "Network/Vpc"): "flow logs cost by the megabyte that a crawler loads; nothing can come in",
+    (
+        "AwsSolutions-IAM5[Resource::*]",
+        "Workers/Pool-default/Task/ExecutionRole/DefaultPolicy",
+    ): "the login to image registries cannot be granted for one repository",
+    (
+        (
+            "AwsSolutions-IAM5[Resource::arn:<AWS::Partition>:ecs:<AWS::Region>:<AWS::AccountId>:task/"
+            "<WorkersCluster2E9BA3A7>/*]"
+        ),
+        "Workers/Pool-default/Role/DefaultPolicy",
+    ): "a task protects itself, and its id is not known before it runs",
+}
+"""The same for stages that have workers."""
 NOT_LINTED = "W3005"
 """A function depends on its role by name too, as the CDK writes it, so that the role's policy comes first."""
 
@@ -49,7 +69,8 @@ def violations(stage: str, folder: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("stage", PRESETS)
 def test_only_listed_rules_are_broken_and_every_listed_one_is(stage: str, tmp_path: Path) -> None:
-    assert set(violations(stage, tmp_path)) == set(ALLOWED)
+    allowed = set(ALLOWED) | (set(OF_WORKERS) if stage_config({"stage": stage}).workers else set())
+    assert set(violations(stage, tmp_path)) == allowed
 
 
 @pytest.mark.parametrize("stage", PRESETS)
