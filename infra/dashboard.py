@@ -12,15 +12,16 @@ from infra.alarms import metric_of
 from infra.config import StageConfig
 from infra.control import Control
 from infra.data import Data
+from infra.workers import Workers
 
 _MINUTE: Final = Duration.minutes(1)
 _WIDTH: Final = 6
 
 
 def make_dashboard(
-    scope: Construct, config: StageConfig, data: Data, control: Control, workers: Any
+    scope: Construct, config: StageConfig, data: Data, control: Control, workers: Workers | None
 ) -> cloudwatch.Dashboard:
-    """Make it; `workers` has the cluster and the services by pool, None where a stage has none."""
+    """Make it; `workers` is None where a stage has none."""
     dashboard = cloudwatch.Dashboard(scope, "Dashboard", dashboard_name=config.stack_name)
     rows = (
         _scheduler(config),
@@ -105,13 +106,15 @@ def _runs(config: StageConfig, data: Data) -> list[cloudwatch.IWidget]:
     ]
 
 
-def _workers(config: StageConfig, data: Data, workers: Any) -> list[cloudwatch.IWidget]:
+def _workers(config: StageConfig, data: Data, workers: Workers | None) -> list[cloudwatch.IWidget]:
     pools, m = list(data.run_queues), Metric
     widgets = [
         _own(config, "Workers: living, slots", (m.WORKERS, "Sum"), (m.SLOTS, "Sum"), pools=pools),
         _own(config, "Workers: memory limit", (m.MEMORY_LIMIT, "Minimum"), pools=pools),
     ]
-    for title, name in (("processor", "CPUUtilization"), ("memory", "MemoryUtilization")) if workers else ():
+    if workers is None:
+        return widgets
+    for title, name in (("processor", "CPUUtilization"), ("memory", "MemoryUtilization")):
         metrics = [
             cloudwatch.Metric(
                 namespace="AWS/ECS",

@@ -88,7 +88,7 @@ def destroy(cdk: Cdk, stage: str, more: Sequence[str]) -> None:
     config = _config(stage, more)
     account, region = _where(config)
     if config.protect_data:
-        raise DeployError(f"{config.stack_name} is protected. docs/howto/deploy.md says how to delete it and its data.")
+        raise DeployError(f"{config.stack_name} is protected. docs/runbook.md says how to delete it and its data.")
     print(f"{config.stack_name} of account {account} in {region} will be deleted", flush=True)  # noqa: T201
     cdk.run("destroy", "-c", f"stage={stage}", *more)
 

@@ -1,7 +1,5 @@
 """Monitoring: the dashboard, the alarms and where they go, and the budget."""
 
-from typing import Any
-
 from aws_cdk import Stack
 from aws_cdk import aws_budgets as budgets
 from aws_cdk import aws_cloudwatch as cloudwatch
@@ -16,6 +14,7 @@ from infra.config import StageConfig
 from infra.control import Control
 from infra.dashboard import make_dashboard
 from infra.data import Data
+from infra.workers import Workers
 
 RUNBOOK = "docs/runbook.md"
 
@@ -30,7 +29,7 @@ class Monitoring(Construct):
         config: StageConfig,
         data: Data,
         control: Control,
-        workers: Any | None = None,
+        workers: Workers | None,
     ) -> None:
         super().__init__(scope, name)
         self._config = config

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from clawjob.aws.codec import Value, decode_item, encode, encode_item
-from clawjob.aws.table import PK, SK
+from clawjob.aws.table import LIST_INDEX, LIST_KEY, PK, SK
 from clawjob.domain.errors import UnavailableError
 
 if TYPE_CHECKING:
@@ -207,6 +207,37 @@ def query_pages(client: "DynamoDBClient", **parameters: Any) -> Iterator[tuple[l
         if not last:
             return
         parameters["ExclusiveStartKey"] = last
+
+
+def list_page(
+    client: "DynamoDBClient", table: str, list_key: str, limit: int, start: Item | None, *, forward: bool = True
+) -> tuple[list[Key], Item | None]:
+    """Read a page of the list index.
+
+    Args:
+        client: reads it.
+        table: its name.
+        list_key: which list.
+        limit: of keys.
+        start: where the page before ended; None for the first.
+        forward: in rising order.
+
+    Returns:
+        Keys of the items as of a moment ago, and where the next page begins (None at the end).
+    """
+    pages = query_pages(
+        client,
+        TableName=table,
+        IndexName=LIST_INDEX,
+        KeyConditionExpression="#list_key = :key",
+        ExpressionAttributeNames={"#list_key": LIST_KEY},
+        ExpressionAttributeValues={":key": {"S": list_key}},
+        ScanIndexForward=forward,
+        Limit=limit,
+        **({"ExclusiveStartKey": encode_item(start)} if start else {}),
+    )
+    items, last = next(pages)
+    return [(str(item[PK]), str(item[SK])) for item in items], last
 
 
 def _condition(

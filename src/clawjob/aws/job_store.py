@@ -20,8 +20,6 @@ from clawjob.aws.table import (
     DUE_AT,
     DUE_INDEX,
     DUE_SHARD,
-    LIST_INDEX,
-    LIST_KEY,
     PK,
     SK,
     TICK,
@@ -348,18 +346,8 @@ class JobStore:
 
     def list_all(self, limit: int, start: Item | None) -> tuple[tuple[JobState, ...], Item | None]:
         """List jobs by name: a page, and where the next one begins."""
-        pages = dynamo.query_pages(
-            self.client,
-            TableName=self.table,
-            IndexName=LIST_INDEX,
-            KeyConditionExpression="#list_key = :key",
-            ExpressionAttributeNames={"#list_key": LIST_KEY},
-            ExpressionAttributeValues={":key": {"S": ALL_JOBS}},
-            Limit=limit,
-            **({"ExclusiveStartKey": encode_item(start)} if start else {}),
-        )
-        keys, last = next(pages)
-        uids = [str(key[PK]).removeprefix("JOB#") for key in keys]
+        keys, last = dynamo.list_page(self.client, self.table, ALL_JOBS, limit, start)
+        uids = [pk.removeprefix("JOB#") for pk, _ in keys]
         items = self.get_items(uids)
         states: list[JobState] = []
         for uid in uids:

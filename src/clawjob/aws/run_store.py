@@ -12,13 +12,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
 from clawjob.aws import dynamo
-from clawjob.aws.codec import Value, decode_item, encode_item
+from clawjob.aws.codec import Value, decode_item
 from clawjob.aws.dynamo import Condition, Item, Refused, Write
 from clawjob.aws.job_item import state_of
 from clawjob.aws.run_item import attempt_fields, attempt_of, item_of, run_of
 from clawjob.aws.table import (
-    LIST_INDEX,
-    LIST_KEY,
     PK,
     SK,
     TTL,
@@ -227,19 +225,8 @@ class RunStore:
 
     def list_of(self, uid: str, limit: int, start: Item | None) -> tuple[tuple[Run, ...], Item | None]:
         """List a job's runs, newest first: a page, and where the next one begins."""
-        pages = dynamo.query_pages(
-            self.client,
-            TableName=self.table,
-            IndexName=LIST_INDEX,
-            KeyConditionExpression="#list_key = :key",
-            ExpressionAttributeNames={"#list_key": LIST_KEY},
-            ExpressionAttributeValues={":key": {"S": runs_of(uid)}},
-            ScanIndexForward=False,
-            Limit=limit,
-            **({"ExclusiveStartKey": encode_item(start)} if start else {}),
-        )
-        keys, last = next(pages)
-        ids = [str(key[PK]).removeprefix("RUN#") for key in keys]
+        keys, last = dynamo.list_page(self.client, self.table, runs_of(uid), limit, start, forward=False)
+        ids = [pk.removeprefix("RUN#") for pk, _ in keys]
         items = self.get_items(ids)
         runs: list[Run] = []
         for run_id in ids:

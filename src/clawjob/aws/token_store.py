@@ -3,9 +3,9 @@
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
-from clawjob.aws.codec import Value, encode_item
-from clawjob.aws.dynamo import Condition, Item, delete, get, get_many, put, query_pages, write
-from clawjob.aws.table import ALL_TOKENS, LIST_INDEX, LIST_KEY, LIST_SORT, PK, SK, TOKEN, token_key
+from clawjob.aws.codec import Value
+from clawjob.aws.dynamo import Condition, Item, delete, get, get_many, list_page, put, write
+from clawjob.aws.table import ALL_TOKENS, LIST_KEY, LIST_SORT, PK, SK, TOKEN, token_key
 from clawjob.domain.access import AccessToken, Role
 from clawjob.domain.errors import ConflictError, TokenNotFoundError, UnreadableRecordError
 from clawjob.domain.instants import from_text, to_text
@@ -48,19 +48,7 @@ class TokenStore:
 
     def list_all(self, limit: int, start: Item | None) -> tuple[tuple[AccessToken, ...], Item | None]:
         """List tokens, oldest first: a page, and where the next one begins. What cannot be read is left out."""
-        found, last = next(
-            query_pages(
-                self._client,
-                TableName=self._table,
-                IndexName=LIST_INDEX,
-                KeyConditionExpression="#list_key = :key",
-                ExpressionAttributeNames={"#list_key": LIST_KEY},
-                ExpressionAttributeValues={":key": {"S": ALL_TOKENS}},
-                Limit=limit,
-                **({"ExclusiveStartKey": encode_item(start)} if start else {}),
-            )
-        )
-        keys = [(str(item[PK]), str(item[SK])) for item in found]
+        keys, last = list_page(self._client, self._table, ALL_TOKENS, limit, start)
         items = get_many(self._client, self._table, keys)
         tokens: list[AccessToken] = []
         for key in keys:

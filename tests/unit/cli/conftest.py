@@ -8,19 +8,15 @@ import pytest
 from click.testing import CliRunner, Result
 
 from clawjob.api.app import Api
-from clawjob.aws.authority import ClockGuard
-from clawjob.aws.clients import make_session_clients
 from clawjob.aws.log_streams import LogStreams
 from clawjob.cli.main import cli
 from clawjob.dev.http_edge import HttpEdge
 from clawjob.domain.access import Role
-from clawjob.handlers.authorizer import AuthorizerHandler
 from clawjob.operations.access import keep_token
-from clawjob.services import Services
-from clawjob.settings import AuthorizerSettings
 from support.api import TOKEN
+from support.authorizer import authorizer_of
 from support.clock import ManualClock
-from support.service import TABLE, Service
+from support.service import Service
 
 GROUP = "/clawjob/test/runs"
 
@@ -39,15 +35,9 @@ def url(service: Service, logs: LogStreams, clock: ManualClock) -> Iterator[str]
     edge = HttpEdge(clock, lambda: "request-1")
     api = Api(service.context, frozenset({"default"}), logs)
     keep_token(service.context, TOKEN, "tests", Role.ADMIN, "tests")
-    edge.start(lambda event, _context: api.answer(event).response, _authorizer(service))
+    edge.start(lambda event, _context: api.answer(event).response, authorizer_of(service))
     yield edge.url
     edge.close()
-
-
-def _authorizer(service: Service) -> AuthorizerHandler:
-    settings = AuthorizerSettings(table=TABLE, run_queues=service.urls.run)
-    clients = make_session_clients()
-    return AuthorizerHandler(settings, Services(service.context, clients, ClockGuard(service.context.clock)))
 
 
 @pytest.fixture

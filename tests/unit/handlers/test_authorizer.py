@@ -4,13 +4,9 @@ from typing import Any
 
 import pytest
 
-from clawjob.aws.authority import ClockGuard
-from clawjob.aws.clients import make_session_clients
 from clawjob.domain.access import Role
-from clawjob.handlers.authorizer import AuthorizerHandler
 from clawjob.operations.access import create_token, revoke_token
-from clawjob.services import Services
-from clawjob.settings import AuthorizerSettings
+from support.authorizer import authorizer_of
 from support.lambda_context import LambdaContext
 from support.service import TABLE, Service
 
@@ -19,9 +15,7 @@ NO = {"isAuthorized": False}
 
 @pytest.fixture
 def ask(service: Service) -> Any:
-    settings = AuthorizerSettings(table=TABLE, run_queues=service.urls.run)
-    guard = ClockGuard(service.context.clock)
-    handler = AuthorizerHandler(settings, Services(service.context, make_session_clients(), guard))
+    handler = authorizer_of(service)
     return lambda header: handler(
         {"version": "2.0", "type": "REQUEST", "headers": {} if header is None else {"authorization": header}},
         LambdaContext(),
