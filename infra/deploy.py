@@ -150,9 +150,8 @@ def _is_bootstrapped(region: str) -> bool:
 
 def _next_steps(stack: str, url: str) -> str:
     return f"""
-The API answers at {url}. Make the first token, and use both:
-    clawjob token create --stack {stack} --role admin
-    export CLAWJOB_URL={url} CLAWJOB_TOKEN=cj_..."""
+The API answers at {url}. Make the first token and log in with it:
+    clawjob token create --stack {stack} --role admin | clawjob login {url}"""
 
 
 if __name__ == "__main__":

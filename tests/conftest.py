@@ -23,7 +23,10 @@ os.environ.update(
     AWS_CONFIG_FILE=os.devnull,
     AWS_SHARED_CREDENTIALS_FILE=os.devnull,
 )
-for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_LAMBDA_FUNCTION_NAME", "CLAWJOB_URL", "CLAWJOB_TOKEN"):
+os.environ["XDG_CONFIG_HOME"] = os.devnull  # of this user no login counts
+for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_LAMBDA_FUNCTION_NAME"):
+    os.environ.pop(name, None)
+for name in ("CLAWJOB_URL", "CLAWJOB_TOKEN", "CLAWJOB_PROFILE"):
     os.environ.pop(name, None)
 
 

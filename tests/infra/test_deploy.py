@@ -49,7 +49,7 @@ def test_deploying_ends_with_the_url_and_how_to_make_a_token(
     assert "-c stage=dev" in calls()[0]
     shown = capfd.readouterr().out
     assert "clawjob-dev to account 123456789012 in eu-west-1" in shown
-    assert "CLAWJOB_URL=https://api.example" in shown
+    assert "clawjob login https://api.example" in shown
     assert "clawjob token create --stack clawjob-dev --role admin" in shown
 
 

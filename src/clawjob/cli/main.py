@@ -14,6 +14,9 @@ _COMMANDS = {
     "next": Lazy("clawjob.cli.next:next_command", "Show when a cron expression fires."),
     "dev": Lazy("clawjob.dev.main:dev_command", "Run the whole service on this machine, until Ctrl-C."),
     "demo": Lazy("clawjob.dev.demo:demo_command", "Show real crawl jobs on this machine from start to end."),
+    "login": Lazy("clawjob.cli.login:login_command", "Keep the address of a service and a token for it."),
+    "logout": Lazy("clawjob.cli.login:logout_command", "Forget the address and the token of a profile."),
+    "whoami": Lazy("clawjob.cli.login:whoami_command", "Show which service commands speak to, and as whom."),
     "token": Lazy("clawjob.cli.token:token_group", "Make, list and revoke access tokens."),
     "worker": Lazy("clawjob.cli.worker:worker_command", "Execute runs of one pool, until TERM or Ctrl-C."),
 }
@@ -29,11 +32,13 @@ def _print_version(context: click.Context, _parameter: click.Parameter, asked: b
 
 @click.group(cls=LazyGroup, lazy=_COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show it.")
-def cli() -> None:
+@click.option("--profile", help="Speak to the service of this profile, which `clawjob login` made.")
+def cli(profile: str | None) -> None:
     """Schedule and run crawl jobs.
 
-    Commands speak to the API at CLAWJOB_URL with CLAWJOB_TOKEN, or to the `clawjob dev`
-    that runs in this folder or one above.
+    Commands speak to the service of --profile; else to CLAWJOB_URL with CLAWJOB_TOKEN, to
+    that of CLAWJOB_PROFILE, to the `clawjob dev` that runs in this folder or one above, or
+    to the one of `clawjob login`.
     """
 
 

@@ -23,7 +23,7 @@ class Service:
     """The API of one address."""
 
     def __init__(self, address: Address, transport: httpx.BaseTransport | None = None) -> None:
-        self._address = address
+        self.address = address
         # A proxy of the environment cannot reach this machine's own addresses.
         is_here = httpx.URL(address.url).host in _LOOPBACK
         self._client = httpx.Client(
@@ -36,13 +36,14 @@ class Service:
 
     @classmethod
     def found(cls) -> "Service":
-        """The API that environment or folder name, until the command ends.
+        """The API that options, environment, folder or profile name, until the command ends.
 
         Raises:
             Failure: none is known.
         """
-        service = cls(find_address(os.environ, Path.cwd()))
-        click.get_current_context().call_on_close(service.close)
+        context = click.get_current_context()
+        service = cls(find_address(os.environ, Path.cwd(), context.find_root().params.get("profile")))
+        context.call_on_close(service.close)
         return service
 
     def close(self) -> None:
@@ -81,11 +82,11 @@ class Service:
         except httpx.HTTPError as error:
             raise self._unreachable(error) from error
         if answer.is_error:
-            raise _refusal(answer)
+            raise self._refusal(answer)
         try:
             return (answer.json() if answer.content else None), answer.headers
         except ValueError as error:
-            raise Unreachable(f"{self._address.url} answers, but it is not clawjob's API.") from error
+            raise Unreachable(f"{self.address.url} answers, but it is not clawjob's API.") from error
 
     def pages(self, path: str, most: int | None) -> Iterator[dict[str, Any]]:
         """Give the items of a list, page by page, up to a number of them."""
@@ -102,34 +103,35 @@ class Service:
 
     def _unreachable(self, error: httpx.HTTPError) -> Failure:
         why = str(error) or type(error).__name__
-        text = f"Nothing answers at {self._address.url} ({why}); the address is from {self._address.source}."
+        text = f"Nothing answers at {self.address.url} ({why}); the address is from {self.address.source}."
         return Unreachable(text)
+
+    def _refusal(self, answer: httpx.Response) -> Failure:
+        status = answer.status_code
+        try:
+            body = answer.json()
+        except ValueError:
+            body = None
+        found = body if isinstance(body, dict) else {}
+        detail = str(found.get("detail") or found.get("message") or answer.reason_phrase)
+        if status == 401 or (status == 403 and "type" not in found):
+            # The gateway's own words, which are no problem document, come when its authorizer does not know the token.
+            source = self.address.source
+            return Refused(f"The token is not accepted ({detail}). It is from {source}; `clawjob login` keeps another.")
+        if status == 404:
+            return NotFound(detail)
+        if status >= 500 or status == 429:
+            request_id = f" Request {found['request_id']}." if found.get("request_id") else ""
+            return Unreachable(f"The service cannot answer now: {detail}{request_id}")
+        problems = [_problem(one) for one in found.get("problems") or () if isinstance(one, dict)]
+        if str(found.get("type")).endswith(_OVERTAKEN):
+            return Overtaken(detail)
+        return Refused(str(found["title"]) if problems and "title" in found else detail, problems)
 
 
 def segment(name: str) -> str:
     """Write a name as one segment of a path."""
     return quote(name, safe="")
-
-
-def _refusal(answer: httpx.Response) -> Failure:
-    status = answer.status_code
-    try:
-        body = answer.json()
-    except ValueError:
-        body = None
-    found = body if isinstance(body, dict) else {}
-    detail = str(found.get("detail") or found.get("message") or answer.reason_phrase)
-    if status in (401, 403):
-        return Refused(f"The token is not accepted ({detail}). Check CLAWJOB_TOKEN.")
-    if status == 404:
-        return NotFound(detail)
-    if status >= 500 or status == 429:
-        request_id = f" Request {found['request_id']}." if found.get("request_id") else ""
-        return Unreachable(f"The service cannot answer now: {detail}{request_id}")
-    problems = [_problem(one) for one in found.get("problems") or () if isinstance(one, dict)]
-    if str(found.get("type")).endswith(_OVERTAKEN):
-        return Overtaken(detail)
-    return Refused(str(found["title"]) if problems and "title" in found else detail, problems)
 
 
 def _problem(read: Mapping[str, Any]) -> Problem:

@@ -46,6 +46,7 @@ def run(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("clawjob.cli.run._POLL", 0.01)
     environment = {"CLAWJOB_URL": url, "CLAWJOB_TOKEN": TOKEN, "COLUMNS": "160", "TZ": "UTC"}
+    environment["XDG_CONFIG_HOME"] = str(tmp_path / "config")
 
     def call(*arguments: str, stdin: str | None = None, **more: Any) -> Result:
         env = {**environment, **more.pop("env", {})}
