@@ -19,6 +19,7 @@ from clawjob.operations.cancel_run import cancel_run
 from clawjob.operations.claim_run import Claimed, claim_run
 from clawjob.operations.insights import get_run
 from clawjob.runner.memory import memory_limit
+from support.ecs_agent import serving
 from worker.conftest import Bench, until
 
 ALONE = ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc")
@@ -224,6 +225,19 @@ def test_a_cancel_reaches_the_child_within_a_keep_interval(bench: Bench) -> None
     assert (run.state, run.why) == (State.CANCELLED, "wrong page")
     assert run.attempt is not None
     assert run.attempt.outcome is Outcome.CANCELLED
+
+
+def test_a_worker_asks_for_protection_when_it_takes_a_run(bench: Bench) -> None:
+    with serving() as agent:
+        worker = bench.start_worker(ECS_AGENT_URI=agent.uri)
+        assert agent.asked == []
+        path = bench.folder / "go"
+        run_id = job(bench, say_start(bench, f"while not os.path.exists({str(path)!r}): time.sleep(0.02)"))
+        assert agent.heard.get(timeout=30) == {"ProtectionEnabled": True, "ExpiresInMinutes": 30}
+        path.touch()
+        assert bench.final(run_id).state is State.SUCCEEDED
+        worker.terminate()
+        assert worker.wait(30) == 0
 
 
 def test_no_more_runs_are_taken_than_there_is_memory_for(bench: Bench) -> None:
