@@ -19,15 +19,20 @@ TABLE: Final = {
 RUN_QUEUES: Final = {
     "scheduler": ("GetQueueAttributes", "SendMessage"),
     "results": ("SendMessage",),
-    "api": ("SendMessage",),
+    "api": ("GetQueueAttributes", "SendMessage"),
     "worker": ("ChangeMessageVisibility", "DeleteMessage", "ReceiveMessage", "SendMessage"),
 }
 """A worker's are those of its pool, and what it sends there are runs that it hands back."""
 RESULTS_QUEUE: Final = {
+    "api": ("GetQueueAttributes", "SendMessage"),
     "results": ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"),
     "worker": ("SendMessage",),
 }
 """Those of the function are what Lambda itself does with the queue, in the function's name."""
+DEAD_QUEUES: Final = {
+    "api": ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage"),
+}
+"""What is sent back goes to the queue from which it came."""
 RUN_LOGS: Final = {"api": ("GetLogEvents",), "worker": ("CreateLogStream", "PutLogEvents")}
 TASKS: Final = ("UpdateTaskProtection",)
 """What the agent beside a worker does in the worker's name."""
@@ -45,6 +50,8 @@ def statements(component: str, data: Data, own_logs: logs.LogGroup) -> Iterable[
         yield _allow("sqs", RUN_QUEUES[component], run_queues)
     if component in RESULTS_QUEUE:
         yield _allow("sqs", RESULTS_QUEUE[component], [data.results_queue.queue_arn])
+    if component in DEAD_QUEUES:
+        yield _allow("sqs", DEAD_QUEUES[component], [queue.queue_arn for queue in data.dead_queues.values()])
     if component in RUN_LOGS:
         yield _allow("logs", RUN_LOGS[component], [data.run_log_group.log_group_arn])
 

@@ -70,7 +70,13 @@ class Control(Construct):
         self.scheduler = self._make("scheduler", Duration.seconds(50), 512)
         self.results = self._make("results", RESULTS_TIMEOUT, 512)
         # The gateway gives up after 30 s.
-        self.api = self._make("api", Duration.seconds(29), 1024, CLAWJOB_LOG_GROUP=data.run_log_group.log_group_name)
+        self.api = self._make(
+            "api",
+            Duration.seconds(29),
+            1024,
+            CLAWJOB_LOG_GROUP=data.run_log_group.log_group_name,
+            CLAWJOB_DEAD_TICKS=data.dead_queues["ticks"].queue_url,
+        )
         self.authorizer = self._make("authorizer", Duration.seconds(5), 512)
         self.rule = self._tick_each_minute()
         self._count_each_hour()

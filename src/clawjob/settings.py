@@ -4,7 +4,8 @@
 |---|---|---|
 | `CLAWJOB_TABLE` | all | the table's name |
 | `CLAWJOB_RUN_QUEUES` | all | JSON object: of each pool, the URLs of its run queues `high` and `low` |
-| `CLAWJOB_RESULTS_QUEUE` | worker | URL of the results queue |
+| `CLAWJOB_RESULTS_QUEUE` | worker, api | URL of the results queue |
+| `CLAWJOB_DEAD_TICKS` | api | URL of the dead letters of the tick, which no queue's redrive policy names; empty: none |
 | `CLAWJOB_LOG_GROUP` | api, worker | log group that holds the runs' output; empty: there is none |
 | `CLAWJOB_NAMESPACE` | all | of the metrics in CloudWatch (`clawjob`); the stack gives each stage its own |
 | `CLAWJOB_TIMES` | all | JSON object: seconds for fields of `Times` that differ from the defaults |
@@ -127,6 +128,7 @@ class ApiSettings(CoreSettings):
     """Of the API function."""
 
     log_group: str = ""
+    dead_ticks: str = ""
 
     @classmethod
     def values_from(cls, reader: "Reader") -> dict[str, Any]:
@@ -134,6 +136,7 @@ class ApiSettings(CoreSettings):
         return {
             **CoreSettings.values_from(reader),
             "log_group": reader.optional("CLAWJOB_LOG_GROUP", str, "a log group's name", ""),
+            "dead_ticks": reader.optional("CLAWJOB_DEAD_TICKS", str, "a queue's URL", ""),
         }
 
 

@@ -11,11 +11,13 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
 from clawjob.api import documents, problems
 from clawjob.api.answers import Answer, json_text
+from clawjob.api.dead_letter_routes import DeadLetterRoutes
 from clawjob.api.job_routes import BASE, JobRoutes
 from clawjob.api.problems import RefusedError
 from clawjob.api.request import Request
 from clawjob.api.run_routes import RunRoutes
 from clawjob.api.token_routes import TokenRoutes
+from clawjob.aws.dead_letters import DeadLetters
 from clawjob.aws.log_streams import LogStreams
 from clawjob.domain.access import Role
 from clawjob.domain.instants import Clock, to_text
@@ -64,9 +66,20 @@ class _Current:
 class Api:
     """Answers events of payload format 2.0, one at a time."""
 
-    def __init__(self, ctx: Context, pools: frozenset[str], logs: LogStreams | None) -> None:
+    def __init__(
+        self, ctx: Context, pools: frozenset[str], logs: LogStreams | None, dead: DeadLetters | None = None
+    ) -> None:
+        """Make it.
+
+        Args:
+            ctx: the service.
+            pools: that a job may name.
+            logs: the output of runs; None where it is not kept.
+            dead: the dead letters; None for those of the service's queues.
+        """
         documents.load()
-        self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), ctx.clock)
+        letters = DeadLetterRoutes(ctx, dead or DeadLetters.of(ctx.queues))
+        self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters, ctx.clock)
         self._resolver = APIGatewayHttpResolver()
         for route in self._routes:
             methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
@@ -131,7 +144,9 @@ class Api:
         )
 
 
-def _routes(jobs: JobRoutes, runs: RunRoutes, tokens: TokenRoutes, clock: Clock) -> tuple[Route, ...]:
+def _routes(
+    jobs: JobRoutes, runs: RunRoutes, tokens: TokenRoutes, letters: DeadLetterRoutes, clock: Clock
+) -> tuple[Route, ...]:
     def health(request: Request) -> Answer:
         request.parameters()
         return Answer(200, {"status": "ok", "now": to_text(clock())})
@@ -154,6 +169,9 @@ def _routes(jobs: JobRoutes, runs: RunRoutes, tokens: TokenRoutes, clock: Clock)
         ("GET", "/runs/<run_id>", runs.get, view),
         ("GET", "/runs/<run_id>/log", runs.log, view),
         ("POST", "/runs/<run_id>/cancel", runs.cancel, operate),
+        ("GET", "/dead-letters", letters.list_all, view),
+        ("POST", "/dead-letters/<queue>/redrive", letters.redrive, operate),
+        ("DELETE", "/dead-letters/<queue>", letters.drop, operate),
         ("GET", "/tokens", tokens.list_all, admin),
         ("POST", "/tokens", tokens.create, admin),
         ("DELETE", "/tokens/<token_id>", tokens.revoke, admin),

@@ -86,7 +86,7 @@ class Queues:
             for position, one in enumerate(batch)
         ]
         try:
-            answer = _sqs("SendMessageBatch", lambda: self.client.send_message_batch(QueueUrl=url, Entries=entries))
+            answer = call_sqs("SendMessageBatch", lambda: self.client.send_message_batch(QueueUrl=url, Entries=entries))
         except UnavailableError:
             return [False] * len(batch)
         taken = {entry["Id"] for entry in answer.get("Successful", [])}
@@ -97,7 +97,7 @@ class Queues:
         url = self._url(pool, queue)
         if url is None:
             return 0
-        answer = _sqs(
+        answer = call_sqs(
             "GetQueueAttributes",
             lambda: self.client.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"]),
         )
@@ -106,7 +106,7 @@ class Queues:
     def receive(self, pool: str, queue: QueueClass, most: int, wait: timedelta) -> list[Received]:
         """Take up to `most` messages (10 at most), waiting whole seconds for the first."""
         url = self.run_queues[pool][queue]
-        answer = _sqs(
+        answer = call_sqs(
             "ReceiveMessage",
             lambda: self.client.receive_message(
                 QueueUrl=url,
@@ -122,7 +122,7 @@ class Queues:
     def delete(self, message: Received) -> None:
         """Acknowledge a message; one that the queue has taken back already is left to its next receiver."""
         with suppress(_NotInflightError):
-            _sqs(
+            call_sqs(
                 "DeleteMessage",
                 lambda: self.client.delete_message(QueueUrl=message.queue_url, ReceiptHandle=message.receipt),
             )
@@ -134,7 +134,7 @@ class Queues:
             False when the queue has taken it back already.
         """
         try:
-            _sqs(
+            call_sqs(
                 "ChangeMessageVisibility",
                 lambda: self.client.change_message_visibility(
                     QueueUrl=message.queue_url, ReceiptHandle=message.receipt, VisibilityTimeout=seconds
@@ -146,14 +146,19 @@ class Queues:
 
     def report(self, body: str) -> None:
         """Put an attempt's result on the results queue."""
-        _sqs("SendMessage", lambda: self.client.send_message(QueueUrl=self.results_queue, MessageBody=body))
+        call_sqs("SendMessage", lambda: self.client.send_message(QueueUrl=self.results_queue, MessageBody=body))
 
 
 class _NotInflightError(Exception):
     """The message is not in our hands any more."""
 
 
-def _sqs(name: str, function: Any) -> Any:
+def call_sqs(name: str, function: Any) -> Any:
+    """Make a call to SQS.
+
+    Raises:
+        UnavailableError: it was refused, or nobody answered.
+    """
     try:
         return call(name, function)
     except ClientError as error:

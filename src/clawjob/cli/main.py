@@ -18,6 +18,7 @@ _COMMANDS = {
     "logout": Lazy("clawjob.cli.login:logout_command", "Forget the address and the token of a profile."),
     "whoami": Lazy("clawjob.cli.login:whoami_command", "Show which service commands speak to, and as whom."),
     "token": Lazy("clawjob.cli.token:token_group", "Make, list and revoke access tokens."),
+    "dlq": Lazy("clawjob.cli.dlq:dlq_group", "Look at dead letters, send them back, drop them."),
     "worker": Lazy("clawjob.cli.worker:worker_command", "Execute runs of one pool, until TERM or Ctrl-C."),
 }
 

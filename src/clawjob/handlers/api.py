@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from clawjob.api.app import Api
+from clawjob.aws.dead_letters import DeadLetters
 from clawjob.aws.log_streams import LogStreams
 from clawjob.domain.metrics import Metric
 from clawjob.handlers.measures import Measure, Publish, nowhere
@@ -29,7 +30,9 @@ class ApiHandler:
     def __post_init__(self) -> None:
         group = self.settings.log_group
         logs = LogStreams(self.services.clients.logs, group) if group else None
-        object.__setattr__(self, "_api", Api(self.services.context, self.settings.pools, logs))
+        context = self.services.context
+        dead = DeadLetters.of(context.queues, self.settings.dead_ticks)
+        object.__setattr__(self, "_api", Api(context, self.settings.pools, logs, dead))
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
         """Answer one request."""

@@ -5,6 +5,7 @@ import pytest
 from clawjob.api.app import Api
 from clawjob.aws.log_streams import LogStreams
 from support.api import Client
+from support.letters import dead_letters
 from support.service import Service
 
 GROUP = "/clawjob/test/runs"
@@ -18,4 +19,4 @@ def logs(service: Service) -> LogStreams:
 
 @pytest.fixture
 def api(service: Service, logs: LogStreams) -> Client:
-    return Client(Api(service.context, frozenset({"default"}), logs).answer)
+    return Client(Api(service.context, frozenset({"default"}), logs, dead_letters(service)).answer)

@@ -19,6 +19,7 @@ VIEW = {
     "GET /jobs/<name>/why",
     "GET /runs/<run_id>",
     "GET /runs/<run_id>/log",
+    "GET /dead-letters",
 }
 OPERATE = {
     "POST /jobs",
@@ -28,6 +29,8 @@ OPERATE = {
     "POST /jobs/<name>/resume",
     "POST /jobs/<name>/runs",
     "POST /runs/<run_id>/cancel",
+    "POST /dead-letters/<queue>/redrive",
+    "DELETE /dead-letters/<queue>",
 }
 ADMIN = {"GET /tokens", "POST /tokens", "DELETE /tokens/<token_id>"}
 OPEN = {"GET /health"}
@@ -53,7 +56,12 @@ def test_every_route_is_in_exactly_one_row_of_the_table(app: Api) -> None:
 @pytest.mark.parametrize("route", sorted(VIEW | OPERATE | ADMIN | OPEN))
 def test_each_role_reaches_exactly_its_routes(app: Api, service: Service, route: str, role: str | None) -> None:
     method, _, rule = route.partition(" ")
-    path = rule.replace("<name>", "nothing").replace("<run_id>", "nothing-1").replace("<token_id>", "nothing")
+    path = (
+        rule.replace("<name>", "nothing")
+        .replace("<queue>", "nothing")
+        .replace("<run_id>", "nothing-1")
+        .replace("<token_id>", "nothing")
+    )
     before = service.items()
     status = ask(app, method, path, role)["statusCode"]
     allowed = {"viewer": VIEW | OPEN, "operator": VIEW | OPERATE | OPEN, "admin": VIEW | OPERATE | OPEN | ADMIN}

@@ -16,6 +16,7 @@ from clawjob.operations.access import keep_token
 from support.api import TOKEN
 from support.authorizer import authorizer_of
 from support.clock import ManualClock
+from support.letters import dead_letters
 from support.service import Service
 
 GROUP = "/clawjob/test/runs"
@@ -33,7 +34,7 @@ def logs(service: Service) -> LogStreams:
 def url(service: Service, logs: LogStreams, clock: ManualClock) -> Iterator[str]:
     """Where the API is served."""
     edge = HttpEdge(clock, lambda: "request-1")
-    api = Api(service.context, frozenset({"default"}), logs)
+    api = Api(service.context, frozenset({"default"}), logs, dead_letters(service))
     keep_token(service.context, TOKEN, "tests", Role.ADMIN, "tests")
     edge.start(lambda event, _context: api.answer(event).response, authorizer_of(service))
     yield edge.url
