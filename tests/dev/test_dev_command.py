@@ -129,6 +129,13 @@ def test_a_first_job_runs_and_ctrl_c_leaves_nothing(tmp_path: Path) -> None:
         until(lambda: bool(dev.ask("GET", f"/runs/{run_id}/log")["lines"]))
         assert [line["text"] for line in dev.ask("GET", f"/runs/{run_id}/log")["lines"]] == [f"run {run_id}"]
 
+        queues = dev.ask("GET", "/dead-letters")["items"]
+        assert [(one["queue"], one["count"]) for one in queues] == [
+            ("runs-default-high", 0),
+            ("runs-default-low", 0),
+            ("results", 0),
+        ]
+
         assert "another `clawjob dev` runs in this folder" in refused(folder)
         port = dev.address["url"].rpartition(":")[2]
         assert f"port {port} of 127.0.0.1 is taken" in refused(tmp_path, "--port", port)

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from clawjob.aws.table import DEAD_LETTER_RECEIVES
 from clawjob.domain.times import Times
 from infra.config import PRESETS
 from support.stacks import Template, everywhere, template
@@ -58,7 +59,7 @@ def test_each_queue_leads_to_dead_letters_that_are_kept_as_long(stage: str) -> N
     stack = template(stage=stage)
     assert len(living(stack)) == 3
     for queue in living(stack).values():
-        assert queue["RedrivePolicy"]["maxReceiveCount"] >= 3
+        assert queue["RedrivePolicy"]["maxReceiveCount"] == DEAD_LETTER_RECEIVES >= 3
         assert dead_of(queue, stack)["MessageRetentionPeriod"] >= queue["MessageRetentionPeriod"]
 
 

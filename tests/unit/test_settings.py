@@ -135,6 +135,7 @@ def test_functions_do_without_the_results_queue() -> None:
     least = {name: value for name, value in LEAST.items() if name != "CLAWJOB_RESULTS_QUEUE"}
     assert SchedulerSettings.from_environment(least).results_queue == ""
     assert ApiSettings.from_environment({**least, "CLAWJOB_LOG_GROUP": "/x"}).log_group == "/x"
+    assert ApiSettings.from_environment({**least, "CLAWJOB_DEAD_TICKS": "https://q/t"}).dead_ticks == "https://q/t"
 
 
 def test_a_moved_clock_runs_from_its_anchor() -> None:

@@ -9,14 +9,17 @@ from typing import Any
 import psutil
 import pytest
 
+from clawjob.aws.dead_letters import DeadLetters
 from clawjob.domain.claiming import Drop
 from clawjob.domain.definition import Definition, Overlap, RetryPolicy
 from clawjob.domain.messages import RunMessage
+from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Outcome, Reason, State
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.operations.apply_job import create_job
 from clawjob.operations.cancel_run import cancel_run
 from clawjob.operations.claim_run import Claimed, claim_run
+from clawjob.operations.dead_letters import redrive
 from clawjob.operations.insights import get_run
 from clawjob.runner.memory import memory_limit
 from support.ecs_agent import serving
@@ -73,6 +76,21 @@ def test_a_worker_with_one_slot_serves_both_queues_of_its_pool(bench: Bench) -> 
     # Its first turn is the high queue's.
     first = min(runs, key=lambda run: run.attempt.started_at if run.attempt else run.queued_at)
     assert first.run_id in high
+
+
+def test_a_stale_message_sent_back_from_the_dead_letters_starts_nothing(bench: Bench) -> None:
+    run_id = job(bench, say_start(bench, "print('hello')"))
+    bench.start_worker()
+    assert bench.final(run_id).state is State.SUCCEEDED
+    until(lambda: bench.messages() == 0)
+    dead = DeadLetters.of(bench.context.queues)
+    url = bench.context.queues.run_queues["default"][QueueClass.LOW]
+    bench.sqs.send_message(QueueUrl=f"{url}-dead", MessageBody=RunMessage(run_id, 0).to_body())
+    assert redrive(bench.context, dead, "runs-default-low", None).done == 1
+    until(lambda: "the run is SUCCEEDED" in bench.log())
+    until(lambda: bench.messages() == 0)
+    assert starts(bench) == ["1"]
+    assert bench.run(run_id).token == 1
 
 
 def test_a_worker_told_to_stop_while_idle_goes_at_once_also_when_told_twice(bench: Bench) -> None:
