@@ -89,7 +89,7 @@ def replayed(recorded: Recorded) -> tuple[float, float]:
     context = make_context(dynamodb, sqs, recorded.urls, lambda: START, Times())
     services: Any = Services(context, None, guard)  # type: ignore[arg-type]  # the scheduler uses no other client
     settings = SchedulerSettings(table="clawjob", run_queues=recorded.urls.run)
-    handler = SchedulerHandler(settings, services, embedded_metrics("scheduler", "clawjob"))
+    handler = SchedulerHandler(settings, services, embedded_metrics("clawjob"))
     schedule_of.cache_clear()
     spent = []
     for answers in (recorded.cold, recorded.warm):

@@ -146,8 +146,8 @@ def _pool_alarms(config: StageConfig, pool: str, queues: list[sqs.Queue]) -> Ite
     yield AlarmSpec(
         f"queue-too-long-{pool}",
         "queue-too-long",
-        f"More than {QUEUE_LIMIT} runs of pool {pool} wait.",
-        _sum({f"m{i}": _visible(queue, "Maximum") for i, queue in enumerate(queues)}, _MINUTE),
+        f"More than {QUEUE_LIMIT} runs of pool {pool} have waited for 5 minutes.",
+        _sum({f"m{i}": _visible(queue, "Maximum", _MINUTE) for i, queue in enumerate(queues)}, _MINUTE),
         QUEUE_LIMIT,
         periods=5,
     )
@@ -155,7 +155,7 @@ def _pool_alarms(config: StageConfig, pool: str, queues: list[sqs.Queue]) -> Ite
     yield AlarmSpec(
         f"failures-too-many-{pool}",
         "failures-too-many",
-        f"More than {FAILURE_PERCENT} % of the runs of pool {pool} failed within an hour "
+        f"More than {FAILURE_PERCENT} % of the runs of pool {pool} that ended within an hour failed "
         f"(of {FAILURE_MINIMUM} or more).",
         cloudwatch.MathExpression(
             expression=f"IF(failed + succeeded >= {FAILURE_MINIMUM}, 100 * failed / (failed + succeeded), 0)",
@@ -206,8 +206,8 @@ def _table_alarms(data: Data) -> Iterator[AlarmSpec]:
     yield AlarmSpec("table-throttles", "table-errors", "The table or an index throttles.", _sum(throttles), 0, 2)
 
 
-def _visible(queue: sqs.Queue, statistic: str) -> cloudwatch.IMetric:
-    return queue.metric_approximate_number_of_messages_visible(statistic=statistic, period=_FIVE)
+def _visible(queue: sqs.Queue, statistic: str, period: Duration = _FIVE) -> cloudwatch.IMetric:
+    return queue.metric_approximate_number_of_messages_visible(statistic=statistic, period=period)
 
 
 def _sum(metrics: Mapping[str, cloudwatch.IMetric], period: Duration = _FIVE) -> cloudwatch.MathExpression:

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import json
+import logging
 import re
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -15,10 +16,10 @@ from clawjob.aws.authority import ClockGuard
 from clawjob.aws.clients import make_session_clients
 from clawjob.domain.job import parse_document
 from clawjob.domain.messages import RunMessage, result_to_body
-from clawjob.domain.metrics import Component, Metric
-from clawjob.domain.run import AttemptResult, Outcome
+from clawjob.domain.metrics import Component, Metric, counts_of_end
+from clawjob.domain.run import AttemptResult, Outcome, State
 from clawjob.handlers.api import ApiHandler
-from clawjob.handlers.measures import embedded_metrics
+from clawjob.handlers.measures import Measure, embedded_metrics
 from clawjob.handlers.results import ResultsHandler
 from clawjob.handlers.scheduler import SchedulerHandler
 from clawjob.operations.apply_job import create_job
@@ -89,11 +90,11 @@ def emitted(service: Service, clock: ManualClock) -> dict[Shape, str]:
     services = Services(service.context, make_session_clients(), guard)
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        publish = {name: embedded_metrics(name, NAMESPACE) for name in Component}
-        scheduler = SchedulerHandler(settings, services, publish[Component.SCHEDULER])
-        results = ResultsHandler(settings, services, publish[Component.RESULTS])
+        publish = embedded_metrics(NAMESPACE)
+        scheduler = SchedulerHandler(settings, services, publish)
+        results = ResultsHandler(settings, services, publish)
         api_settings = ApiSettings(table="clawjob-test", run_queues=service.urls.run)
-        api = ApiHandler(api_settings, services, publish[Component.API])
+        api = ApiHandler(api_settings, services, publish)
         every = {"every": "10m", "offset": "5m"}
         create_job(service.context, parse_document(job("news", schedule=every), clock(), ["default"]))
         clock.advance(timedelta(minutes=5))
@@ -137,8 +138,6 @@ def settled_report(service: Service, clock: ManualClock) -> str:
 
 
 def worker_line(clock: ManualClock) -> dict[str, Any]:
-    import logging
-
     values = {one: 1.0 for one in Metric if one.definition.component is Component.WORKER}
     record = logging.LogRecord("clawjob", logging.INFO, "", 0, "worker lives", None, None)
     record.__dict__.update(metrics(values, "default", NAMESPACE, clock()))
@@ -163,6 +162,39 @@ def test_dashboard_and_alarms_watch_what_is_published_and_nothing_else(
     watched = set(in_alarms(stack))
     assert watched <= emitted.keys()
     assert {name for name, _ in watched} >= {"TickDuration", "Workers", "RunsFailed", "ClockOffset", "Lateness"}
+
+
+def test_the_alarm_of_failures_sees_the_ends_that_anyone_publishes(stack: Template, clock: ManualClock) -> None:
+    out = io.StringIO()
+    counts = counts_of_end(State.LOST)
+    with contextlib.redirect_stdout(out):
+        embedded_metrics(NAMESPACE)([Measure(metric, count, "default") for metric, count in counts.items()])
+    record = logging.LogRecord("clawjob", logging.INFO, "", 0, "end counted", None, None)
+    record.__dict__.update(metrics(counts, "default", NAMESPACE, clock()))
+    by_function = json.loads(out.getvalue())
+    by_worker = json.loads(JsonLines(clock, {"service": "worker", "worker": "w1"}).format(record))
+    (failed,) = [
+        one["MetricStat"]["Metric"]
+        for one in alarms(stack)["failures-too-many-default"]["Metrics"]
+        if one["Id"] == "failed"
+    ]
+    for line in (by_function, by_worker):
+        (directive,) = line["_aws"]["CloudWatchMetrics"]
+        assert directive["Namespace"] == failed["Namespace"]
+        assert {one["Name"]: one["Value"] for one in failed["Dimensions"]} == {
+            name: line[name] for name in directive["Dimensions"][0]
+        }
+        # Powertools writes the values of one name as a list.
+        assert line[failed["MetricName"]] in (1, [1.0])
+
+
+def test_a_queue_is_too_long_when_it_was_so_in_each_of_five_minutes(stack: Template) -> None:
+    alarm = alarms(stack)["queue-too-long-default"]
+    parts = [one["MetricStat"] for one in alarm["Metrics"] if "MetricStat" in one]
+    assert {(part["Period"], part["Stat"]) for part in parts} == {(60, "Maximum")}
+    assert (alarm["EvaluationPeriods"], alarm["DatapointsToAlarm"]) == (5, 5)
+    assert "for 5 minutes" in alarm["AlarmDescription"]
+    assert "wait, for 5 minutes" in (DOCS / "runbook.md").read_text("utf-8")
 
 
 def test_each_alarm_names_a_section_of_the_runbook(stack: Template) -> None:

@@ -20,6 +20,8 @@ class Drop:
     """Delete the message: nothing is left to do for it."""
 
     why: str
+    ended: Run | None = None
+    """The run, where the claim itself ended it."""
 
 
 @dataclass(frozen=True, slots=True)

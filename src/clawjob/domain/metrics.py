@@ -3,8 +3,12 @@
 Handlers and workers publish by it, the stack's dashboard and alarms are made of it, docs/metrics.md is checked with it.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from typing import Final
+
+from clawjob.domain.run import State
 
 
 class Unit(StrEnum):
@@ -17,12 +21,14 @@ class Unit(StrEnum):
 
 
 class Component(StrEnum):
-    """Who publishes: the dimension `service`."""
+    """Who publishes, or for `runs` of what: the dimension `service`."""
 
     SCHEDULER = "scheduler"
     RESULTS = "results"
     API = "api"
     WORKER = "worker"
+    RUNS = "runs"
+    """The ends of runs, published by whoever ends them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +49,10 @@ def _scheduler(name: str, meaning: str, unit: Unit = Unit.COUNT) -> Definition:
 
 def _results(name: str, meaning: str, unit: Unit = Unit.COUNT, *, by_pool: bool = False) -> Definition:
     return Definition(name, unit, Component.RESULTS, meaning, by_pool)
+
+
+def _runs(name: str, meaning: str) -> Definition:
+    return Definition(name, Unit.COUNT, Component.RUNS, meaning, by_pool=True)
 
 
 def _api(name: str, meaning: str, unit: Unit = Unit.COUNT) -> Definition:
@@ -74,10 +84,11 @@ class Metric(Enum):
     IGNORED = _results("Ignored", "reports that came again or too late")
     MALFORMED = _results("Malformed", "messages that are no reports")
     RETRIED = _results("Retried", "messages that come again because they could not be settled")
-    RUNS_SUCCEEDED = _results("RunsSucceeded", "runs that ended SUCCEEDED", by_pool=True)
-    RUNS_FAILED = _results("RunsFailed", "runs that ended FAILED or TIMED_OUT", by_pool=True)
-    RUNS_CANCELLED = _results("RunsCancelled", "runs that ended CANCELLED", by_pool=True)
     ATTEMPT_DURATION = _results("AttemptDuration", "of an attempt that was settled", Unit.SECONDS, by_pool=True)
+
+    RUNS_SUCCEEDED = _runs("RunsSucceeded", "runs that ended SUCCEEDED")
+    RUNS_FAILED = _runs("RunsFailed", "runs that ended FAILED, TIMED_OUT, LOST or EXPIRED, whoever ended them")
+    RUNS_CANCELLED = _runs("RunsCancelled", "runs that ended CANCELLED, but not those cancelled while they waited")
 
     REQUESTS = _api("Requests", "requests answered")
     REFUSED = _api("Refused", "answers 4xx")
@@ -93,3 +104,21 @@ class Metric(Enum):
     def definition(self) -> Definition:
         """What it is."""
         return self.value
+
+
+_ENDS: Final = {
+    State.SUCCEEDED: Metric.RUNS_SUCCEEDED,
+    State.FAILED: Metric.RUNS_FAILED,
+    State.TIMED_OUT: Metric.RUNS_FAILED,
+    State.LOST: Metric.RUNS_FAILED,
+    State.EXPIRED: Metric.RUNS_FAILED,
+    State.CANCELLED: Metric.RUNS_CANCELLED,
+}
+
+
+def counts_of_end(state: State) -> Mapping[Metric, int]:
+    """Count a run that came to a state: empty when it has not ended, or did not run by the job's own policy."""
+    if state not in _ENDS:
+        return {}
+    # All of them, so that a rate can be computed of a pool in which everything fails.
+    return {metric: int(metric is _ENDS[state]) for metric in _ENDS.values()}

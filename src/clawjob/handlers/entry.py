@@ -44,7 +44,7 @@ def lambda_entry(component: str, settings_type: type[S], make: MakeHandler[S]) -
         logger = Logger(service=LOGGER, utc=True, use_rfc3339=True)
         logger.append_keys(component=component)
         settings = settings_type.from_environment()
-        handler = make(settings, services_from(settings), embedded_metrics(component, settings.namespace))
+        handler = make(settings, services_from(settings), embedded_metrics(settings.namespace))
         made.append(logger.inject_lambda_context(handler))
         return made[0]
 

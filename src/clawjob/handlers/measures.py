@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from clawjob.domain.metrics import Metric
+from clawjob.domain.metrics import Metric, counts_of_end
+from clawjob.domain.run import Run
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,17 +35,23 @@ def nowhere(measures: Sequence[Measure]) -> None:
     del measures
 
 
-def embedded_metrics(component: str, namespace: str) -> Publish:
+def measures_of_end(run: Run) -> list[Measure]:
+    """Count a run that has just ended; nothing for one that goes on."""
+    return [Measure(metric, count, run.pool) for metric, count in counts_of_end(run.state).items()]
+
+
+def embedded_metrics(namespace: str) -> Publish:
     """Publish by writing lines of the embedded metric format to stdout, which Lambda gives to CloudWatch."""
     from aws_lambda_powertools.metrics import EphemeralMetrics
 
-    metrics = EphemeralMetrics(namespace=namespace, service=component)
+    metrics = EphemeralMetrics(namespace=namespace)
 
     def publish(measures: Sequence[Measure]) -> None:
-        by_pool: dict[str, list[Measure]] = defaultdict(list)
+        by_dimensions: dict[tuple[str, str], list[Measure]] = defaultdict(list)
         for measure in measures:
-            by_pool[measure.pool].append(measure)
-        for pool, some in by_pool.items():
+            by_dimensions[measure.metric.definition.component.value, measure.pool].append(measure)
+        for (component, pool), some in by_dimensions.items():
+            metrics.add_dimension("service", component)
             if pool:
                 metrics.add_dimension("pool", pool)
             for measure in some:

@@ -13,8 +13,8 @@ from typing import Any, Final
 from clawjob.domain.errors import NewerRecordError, UnavailableError, UnreadableRecordError
 from clawjob.domain.messages import result_from_body
 from clawjob.domain.metrics import Metric
-from clawjob.domain.run import AttemptResult, State
-from clawjob.handlers.measures import Measure, Publish, nowhere
+from clawjob.domain.run import AttemptResult
+from clawjob.handlers.measures import Measure, Publish, measures_of_end, nowhere
 from clawjob.operations.settle_attempt import settle_attempt
 from clawjob.services import Services
 from clawjob.settings import CoreSettings
@@ -24,12 +24,6 @@ log = logging.getLogger(__name__)
 _TOO_LITTLE_MS: Final = 3000
 """With less time left, messages are left for the next call instead of being cut off in the middle."""
 _COUNTED: Final = (Metric.SETTLED, Metric.IGNORED, Metric.MALFORMED, Metric.RETRIED)
-_FINAL: Final = {
-    State.SUCCEEDED: Metric.RUNS_SUCCEEDED,
-    State.FAILED: Metric.RUNS_FAILED,
-    State.TIMED_OUT: Metric.RUNS_FAILED,
-    State.CANCELLED: Metric.RUNS_CANCELLED,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +79,6 @@ class ResultsHandler:
             return False
         counts[Metric.SETTLED if settled.changed else Metric.IGNORED] += 1
         if settled.changed and settled.run is not None:
-            pool = settled.run.pool
-            of_runs.append(Measure(Metric.ATTEMPT_DURATION, result.duration_seconds, pool))
-            if (end := _FINAL.get(settled.run.state)) is not None:
-                # Both, so that a rate can be computed of a pool in which everything fails.
-                of_runs += [Measure(one, int(one is end), pool) for one in dict.fromkeys(_FINAL.values())]
+            of_runs.append(Measure(Metric.ATTEMPT_DURATION, result.duration_seconds, settled.run.pool))
+            of_runs += measures_of_end(settled.run)
         return True

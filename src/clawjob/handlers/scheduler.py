@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 from clawjob.domain.metrics import Metric
-from clawjob.handlers.measures import Measure, Publish, nowhere
+from clawjob.handlers.measures import Measure, Publish, measures_of_end, nowhere
 from clawjob.operations.tick import TickReport, tick
 from clawjob.services import Services
 from clawjob.settings import CoreSettings
@@ -63,6 +63,8 @@ class SchedulerHandler:
         offset = self.services.guard.offset()
         if offset is not None:
             measures.append(Measure(Metric.CLOCK_OFFSET, round(offset.total_seconds(), 3)))
+        for run in rescue.ends:
+            measures += measures_of_end(run)
         return measures + [Measure(Metric.LATENESS, round(late, 3)) for late in dispatch.late_seconds]
 
 

@@ -96,7 +96,7 @@ def _end(ctx: Context, run: Run, ended: Run) -> Drop | None:
         return None
     reason = ended.reason.value if ended.reason else ""
     log.info("run ended", extra={"run_id": run.run_id, "job": run.job, "state": ended.state.value, "reason": reason})
-    return Drop(f"the run is {ended.state.value}: {reason}")
+    return Drop(f"the run is {ended.state.value}: {reason}", ended)
 
 
 def _start(ctx: Context, run: Run, job: JobState, definition: Definition, start: Start) -> Claimed | None:

@@ -32,6 +32,8 @@ class RescueReport:
     ended: int = 0
     invalid: int = 0
     failed: int = 0
+    ends: list[Run] = field(default_factory=list)
+    """Runs that it ended, of which no worker reports."""
 
 
 @dataclass
@@ -82,6 +84,7 @@ class Rescuer:
             case CloseOverdue(after):
                 if ctx.runs.close_overdue(run, after).made:
                     self.report.ended += 1
+                    self.report.ends.append(after)
                     log.warning("overdue run closed", extra={"run_id": run.run_id, "state": after.state.value})
 
     def _lose(self, run: Run, after: Run, send: bool) -> None:
@@ -90,6 +93,8 @@ class Rescuer:
             self._send(run, 0)
         if self.ctx.runs.lose(run, after).made:
             self.report.lost += 1
+            if after.is_final:
+                self.report.ends.append(after)
             about = {"run_id": run.run_id, "attempt": run.token, "losses": after.losses, "state": after.state.value}
             log.warning("worker lost", extra=about)
 

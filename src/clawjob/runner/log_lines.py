@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Final
 
 from clawjob.domain.instants import Clock, to_text
-from clawjob.domain.metrics import Component, Metric
+from clawjob.domain.metrics import Metric
 
 _STANDARD: Final = frozenset(logging.makeLogRecord({}).__dict__) | {"message", "asctime", "taskName"}
 
@@ -49,16 +49,17 @@ def metrics(values: Mapping[Metric, float], pool: str, namespace: str, at: datet
     """Fields that make a record a metric of CloudWatch too, in its embedded metric format.
 
     Args:
-        values: by metric, each by pool.
+        values: by metric, each by pool, all of one component.
         pool: the worker's.
         namespace: of the stage's metrics.
         at: the present instant.
     """
+    (component,) = {metric.definition.component for metric in values}
     units = [{"Name": metric.definition.name, "Unit": metric.definition.unit.value} for metric in values]
     directive = {"Namespace": namespace, "Dimensions": [["service", "pool"]], "Metrics": units}
     return {
         "_aws": {"Timestamp": int(at.timestamp() * 1000), "CloudWatchMetrics": [directive]},
-        "service": Component.WORKER.value,
+        "service": component.value,
         "pool": pool,
         **{metric.definition.name: value for metric, value in values.items()},
     }

@@ -18,6 +18,7 @@ from clawjob.domain.claiming import Drop, GiveBack, Wait
 from clawjob.domain.definition import Resources
 from clawjob.domain.errors import InvalidInputError, LeaseLostError, UnavailableError, UnreadableRecordError
 from clawjob.domain.messages import RunMessage, result_to_body
+from clawjob.domain.metrics import counts_of_end
 from clawjob.domain.run import AttemptResult, CancelRequest, Outcome, Run
 from clawjob.domain.template import RenderValues, render_command
 from clawjob.domain.zone import find_zone
@@ -27,6 +28,7 @@ from clawjob.operations.hand_back import hand_back
 from clawjob.runner.child import AttemptEnd, ChildSpec, Supervisor
 from clawjob.runner.environment import slot_uid
 from clawjob.runner.keeper import Held, LeaseKeeper
+from clawjob.runner.log_lines import metrics
 from clawjob.runner.stop import StopRequest
 
 log = logging.getLogger(__name__)
@@ -48,6 +50,8 @@ class SlotParts:
     uid_base: int | None
     draining: threading.Event
     """Set when the worker takes nothing new."""
+    namespace: str = "clawjob"
+    """Of the metrics."""
 
 
 class Slot:
@@ -82,8 +86,9 @@ class Slot:
         while True:
             answer = claim_run(parts.ctx, message, received.message_id, parts.worker)
             match answer:
-                case Drop(why):
+                case Drop(why, ended):
                     log.info("message deleted", extra={"run_id": message.run_id, "why": why})
+                    self._count_end(ended)
                     parts.ctx.queues.delete(received)
                     return
                 case GiveBack(delay, why):
@@ -99,6 +104,13 @@ class Slot:
             if parts.draining.is_set():
                 self._hide(received, timedelta(0))
                 return
+
+    def _count_end(self, run: Run | None) -> None:
+        """Count a run that this worker ended itself, by a claim or by giving it up: no report tells of it."""
+        counts = counts_of_end(run.state) if run is not None else {}
+        if run is not None and counts:
+            about = metrics(counts, run.pool, self._parts.namespace, self._parts.ctx.clock())
+            log.info("end counted", extra={"run_id": run.run_id, "state": run.state.value, **about})
 
     def _wait(self, until: datetime) -> bool:
         """Wait for an instant; False when the worker drains meanwhile."""
@@ -181,7 +193,7 @@ class Slot:
     def _deliver(self, result: AttemptResult, held: Held, received: Received) -> None:
         """Report or hand back, until a service takes it or the lease is lost; then delete the message."""
         parts = self._parts
-        give: Callable[[], object]
+        give: Callable[[], Run | None]
         if result.outcome is Outcome.INTERRUPTED:
             give = lambda: hand_back(parts.ctx, result)  # noqa: E731  # one of two ways to be tried below
         else:
@@ -190,7 +202,7 @@ class Slot:
         pause = _FIRST_PAUSE
         while not held.lost:
             try:
-                give()
+                self._count_end(give())
                 parts.ctx.queues.delete(received)
             except LeaseLostError as error:
                 log.warning("result is not ours to give", extra={"run_id": result.run_id, "why": str(error)})

@@ -83,7 +83,9 @@ class Worker:
         self._protection = protection
         self._keeper = LeaseKeeper(ctx)
         self._draining = threading.Event()
-        parts = SlotParts(ctx, supervisor, self._keeper, options.name, options.uid_base, self._draining)
+        parts = SlotParts(
+            ctx, supervisor, self._keeper, options.name, options.uid_base, self._draining, options.namespace
+        )
         self._slots = [Slot(parts, number) for number in range(options.slots)]
         self._work: queue.SimpleQueue[Received | None] = queue.SimpleQueue()
         self._free = threading.Semaphore(options.slots)

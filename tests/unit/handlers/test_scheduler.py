@@ -9,14 +9,17 @@ import pytest
 from clawjob.aws.authority import ClockGuard
 from clawjob.aws.clients import make_session_clients
 from clawjob.domain.job import parse_document
+from clawjob.domain.run import Run, State
 from clawjob.handlers.measures import Measure
 from clawjob.handlers.scheduler import SchedulerHandler
 from clawjob.operations.apply_job import create_job
+from clawjob.operations.trigger_run import trigger_run
 from clawjob.services import Services
 from clawjob.settings import SchedulerSettings
 from support.api import job
 from support.clock import ManualClock
 from support.lambda_context import LambdaContext
+from support.runs import claimed
 from support.service import Service
 
 EVENT: dict[str, Any] = {"source": "aws.events", "detail-type": "Scheduled Event", "time": "2024-03-09T11:58:00Z"}
@@ -113,3 +116,51 @@ def test_active_jobs_are_counted_without_a_tick_and_paused_ones_are_none(
     assert handler({"count": True}, LambdaContext()) == {"active_jobs": 4}
     assert published.of("ActiveJobs") == [4]
     assert published.of("TickDuration") == []
+
+
+ENDS = ("RunsSucceeded", "RunsFailed", "RunsCancelled")
+
+
+def taken(service: Service, **changes: Any) -> Run:
+    """A run by hand in the hands of a worker."""
+    add_job(service, "hand", overlap="allow", **changes)
+    trigger_run(service.context, "hand", {}, None)
+    return claimed(service.context, *service.receive()).run
+
+
+def test_a_run_whose_worker_dies_and_whose_retries_are_over_counts_as_failed(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published
+) -> None:
+    times = service.context.times
+    run = taken(service, max_retry=0)
+    for losses in range(1, times.max_losses + 1):
+        assert published.of("RunsFailed") == []
+        clock.advance(times.lease + times.lost_after + times.check)
+        handler(EVENT, LambdaContext())
+        assert sum(published.of("Lost")) == losses
+        if losses < times.max_losses:
+            again, *copies = service.receive()
+            for copy in copies:
+                service.context.queues.delete(copy)
+            run = claimed(service.context, again).run
+    ended = service.context.runs.get(run.run_id)
+    assert ended is not None
+    assert ended.state is State.LOST
+    assert [published.of(name) for name in ENDS] == [[0], [1], [0]]
+    assert {measure.pool for measure in published if measure.name in ENDS} == {"default"}
+
+
+def test_a_run_that_does_not_stop_counts_as_failed_when_it_is_closed(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published
+) -> None:
+    run = taken(service, timeout="10m")
+    for _ in range(60):
+        clock.advance(timedelta(minutes=1))
+        now = service.context.runs.get(run.run_id)
+        assert now is not None
+        if now.is_final:
+            break
+        service.context.runs.extend_lease(run.run_id, run.token, clock() + service.context.times.lease)
+        handler(EVENT, LambdaContext())
+    assert now.state is State.TIMED_OUT
+    assert [published.of(name) for name in ENDS] == [[0], [1], [0]]
