@@ -5,10 +5,15 @@ One validated model; a key that it does not know is refused with the nearest one
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
 from difflib import get_close_matches
 from typing import Any, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+from clawjob.domain.times import Times
+from clawjob.settings import times_text
 
 POOL_PATTERN: Final = r"^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$"
 
@@ -68,7 +73,7 @@ class StageConfig(_Model):
     platform: Literal["arm64", "host"] = Field("arm64", description="`host`: functions run on this machine.")
     protect_data: bool = Field(False, description="Table, bucket and images outlive the stack and cannot be deleted.")
     log_retention_days: Literal[1, 3, 5, 7, 14, 30, 60, 90, 180, 365] = 14
-    run_retention_days: int = Field(30, ge=1, le=3650, description="How long a final run is kept.")
+    run_retention_days: int = Field(30, ge=1, le=3650, description="How long runs that end from now on are kept.")
     output_retention_days: int = Field(30, ge=1, le=3650, description="How long big logs and outputs are kept.")
     api_rate: int = Field(50, ge=1, le=10_000, description="Requests a second.")
     api_burst: int = Field(100, ge=1, le=5_000)
@@ -108,6 +113,12 @@ class StageConfig(_Model):
     def stack_name(self) -> str:
         """Name of the stack, and of everything that must tell two stages apart."""
         return f"clawjob-{self.stage}"
+
+    @property
+    def times_variables(self) -> dict[str, str]:
+        """What tells a component this stage's times; nothing where they are the default ones."""
+        text = times_text(replace(Times(), retention=timedelta(days=self.run_retention_days)))
+        return {"CLAWJOB_TIMES": text} if text else {}
 
 
 PRESETS: Final[Mapping[str, Mapping[str, Any]]] = {

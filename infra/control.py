@@ -107,6 +107,7 @@ class Control(Construct):
                 "CLAWJOB_RUN_QUEUES": stack.to_json_string(data.run_queue_urls()),
                 "CLAWJOB_RESULTS_QUEUE": data.results_queue.queue_url,
                 "CLAWJOB_NAMESPACE": config.stack_name,
+                **config.times_variables,
                 **variables,
             },
         )

@@ -150,6 +150,7 @@ class Workers(Construct):
             "CLAWJOB_RESULTS_QUEUE": data.results_queue.queue_url,
             "CLAWJOB_LOG_GROUP": data.run_log_group.log_group_name,
             "CLAWJOB_NAMESPACE": self._config.stack_name,
+            **self._config.times_variables,
             "CLAWJOB_POOL": pool.name,
             "CLAWJOB_SLOTS": str(pool.slots),
             "CLAWJOB_WORK_DIR": FOLDERS["work"],

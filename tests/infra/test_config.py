@@ -1,8 +1,15 @@
 """Stages: what a stage is made of, and what is refused."""
 
+import json
+from dataclasses import replace
+from datetime import timedelta
+
 import pytest
 
+from clawjob.domain.times import Times
+from clawjob.settings import CoreSettings
 from infra.config import ConfigError, stage_config
+from support.stacks import template
 
 
 def problem(**context: object) -> str:
@@ -69,3 +76,25 @@ def test_options_go_over_the_file_and_the_file_over_the_preset() -> None:
 )
 def test_what_cannot_be_is_refused_by_name(context: dict[str, object], named: str) -> None:
     assert named in problem(**context)
+
+
+def test_every_component_keeps_runs_as_long_as_the_stage_says() -> None:
+    """Each of them writes when a run may be forgotten, so each must be told."""
+    stack = template(stage="prod", run_retention_days="7")
+    functions = {
+        key: one["Properties"]["Environment"]["Variables"]
+        for key, one in stack.of_type("AWS::Lambda::Function").items()
+        if "CLAWJOB_TABLE" in one["Properties"].get("Environment", {}).get("Variables", {})
+    }
+    (container,) = stack.one("AWS::ECS::TaskDefinition")["ContainerDefinitions"]
+    worker = {one["Name"]: one["Value"] for one in container["Environment"]}
+    assert len(functions) >= 4
+    for variables in (*functions.values(), worker):
+        given = {"CLAWJOB_TABLE": "t", "CLAWJOB_RUN_QUEUES": '{"default": {"high": "h", "low": "l"}}'}
+        settings = CoreSettings.from_environment({**given, "CLAWJOB_TIMES": variables["CLAWJOB_TIMES"]})
+        assert settings.times == replace(Times(), retention=timedelta(days=7))
+
+
+def test_a_stage_with_the_default_retention_says_nothing_of_times() -> None:
+    assert Times().retention == timedelta(days=stage_config({}).run_retention_days)
+    assert not any("CLAWJOB_TIMES" in json.dumps(one) for one in template(stage="dev").resources.values())

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 _ABSENT: Final = "attribute_not_exists(#pk)"
+_LONGEST_OPEN: Final = timedelta(days=60)
+"""A run may wait long for its retries, however short the retention is: so long its params are kept before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,12 @@ class RunStore:
             refused = dynamo.write(self.client, dynamo.put(self.table, item_of(run), first))
         else:
             pk, sk = part_key(run.run_id, "INPUT")
-            given: Item = {PK: pk, SK: sk, "params": json.dumps(params), TTL: self._expiry(run.queued_at, 2)}
+            given: Item = {
+                PK: pk,
+                SK: sk,
+                "params": json.dumps(params),
+                TTL: self._expiry(run.queued_at + _LONGEST_OPEN),
+            }
             refusals = dynamo.transact(
                 self.client, [dynamo.put(self.table, item_of(run), first), dynamo.put(self.table, given)]
             )
@@ -276,8 +283,8 @@ class RunStore:
         expiry: Item = {TTL: self._expiry(closed.ended_at or closed.started_at)}
         return [dynamo.put(self.table, {PK: pk, SK: sk, **attempt_fields(closed), **expiry})]
 
-    def _expiry(self, since: datetime, times: int = 1) -> int:
-        return int((since + times * self.retention).timestamp())
+    def _expiry(self, since: datetime) -> int:
+        return int((since + self.retention).timestamp())
 
     def _move(self, seen: Run, after: Run, condition: Condition, more: list[Write]) -> Moved:
         check_move(seen.state, after.state)
