@@ -227,6 +227,17 @@ def test_a_call_ends_before_the_gateway_gives_up(service: Service, dead: DeadLet
     assert 0 < handled.done < 25
 
 
+def test_looking_at_many_queues_ends_in_time_and_counts_the_last_ones(
+    service: Service, dead: DeadLetters, clock: ManualClock
+) -> None:
+    for queue in dead.names:
+        put_dead(service, "{}", queue=queue)
+    wrap(service.sqs, lambda name, parameters, call: (clock.advance(timedelta(seconds=4)), call(name, parameters))[1])
+    views = list_dead_letters(service.context, dead, None, 10)
+    assert [view.counts.waiting for view in views] == [1] * len(dead.names)
+    assert [len(view.letters) for view in views] == [1, 0, 0, 0]
+
+
 def test_a_queue_that_takes_nothing_leaves_every_message_where_it_is(
     service: Service, dead: DeadLetters, clock: ManualClock
 ) -> None:

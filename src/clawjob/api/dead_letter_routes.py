@@ -1,5 +1,6 @@
 """What the API does with dead letters."""
 
+import logging
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,6 +20,8 @@ from clawjob.operations.dead_letters import (
     list_dead_letters,
     redrive,
 )
+
+log = logging.getLogger(__name__)
 
 _SHOWN: Final = 10
 
@@ -41,6 +44,7 @@ class DeadLetterRoutes:
         request.parameters()
         message_id = request.fields(message_id=str).get("message_id")
         handled = redrive(self.ctx, self.dead, queue, message_id)
+        _log("dead letters sent back", request, queue, handled)
         return Answer(200, {"queue": queue, "sent_back": handled.done, **_rest(handled)})
 
     def drop(self, request: Request, queue: str) -> Answer:
@@ -51,8 +55,13 @@ class DeadLetterRoutes:
             remedy = "Give message_id=ID for one message, or all=true for all of the queue."
             raise InvalidInputError.of("message_id", "It must be said what is to be dropped.", remedy)
         handled = drop(self.ctx, self.dead, queue, asked["message_id"])
+        _log("dead letters dropped", request, queue, handled)
         note = after_drop(self.dead.kind(queue))
         return Answer(200, {"queue": queue, "dropped": handled.done, **_rest(handled), "note": note})
+
+
+def _log(what: str, request: Request, queue: str, handled: Handled) -> None:
+    log.info(what, extra={"queue": queue, "count": handled.done, "refused": handled.refused, "by": request.caller})
 
 
 def _rest(handled: Handled) -> dict[str, Any]:

@@ -52,8 +52,9 @@ def list_letters(queue: str, limit: int, output: str, *, utc: bool) -> None:
     for one in queues:
         for message in one["messages"]:
             _print_message(one["queue"], message, times)
-        if one["messages"] and len(one["messages"]) < one["count"]:
-            click.echo(f"\n{plain(one['queue'])} has more: see --limit.")
+        if limit and len(one["messages"]) < one["count"]:
+            name = plain(one["queue"])
+            click.echo(f"\n{name} has more: clawjob dlq list {name} --limit 100")
 
 
 @dlq_group.command("redrive")

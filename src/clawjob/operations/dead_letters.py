@@ -4,7 +4,6 @@ Sent first and deleted then, so that a crash between leaves a copy and never los
 claim and settlement know what a message is about. Of two who ask for a message at once, one gets it.
 """
 
-import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -16,8 +15,6 @@ from clawjob.aws.run_item import run_of
 from clawjob.domain.dead_letters import Letter, LetterKind, RunFound, read_letter, why_dead
 from clawjob.domain.errors import ConflictError, NotFoundError, UnavailableError, UnreadableRecordError
 from clawjob.operations.context import Context
-
-log = logging.getLogger(__name__)
 
 Work = Callable[[Sequence[DeadLetter]], list[DeadLetter]]
 """Does something with messages; tells with which it did."""
@@ -91,7 +88,9 @@ def list_dead_letters(ctx: Context, dead: DeadLetters, queue: str | None, most: 
         DeadQueueNotFoundError: there is no such queue.
         UnavailableError: a service did not answer.
     """
-    return [_look(ctx, dead, name, most) for name in ([queue] if queue else dead.names)]
+    ends_at = ctx.clock() + _WORK
+    # Of many long queues the last ones are only counted.
+    return [_look(ctx, dead, name, most if ctx.clock() < ends_at else 0) for name in ([queue] if queue else dead.names)]
 
 
 def redrive(ctx: Context, dead: DeadLetters, queue: str, message_id: str | None) -> Handled:
@@ -112,7 +111,7 @@ def redrive(ctx: Context, dead: DeadLetters, queue: str, message_id: str | None)
             dead.remove(queue, sent)
         return sent
 
-    return _handle(ctx, dead, queue, message_id, send_back, "sent back")
+    return _handle(ctx, dead, queue, message_id, send_back)
 
 
 def drop(ctx: Context, dead: DeadLetters, queue: str, message_id: str | None) -> Handled:
@@ -123,17 +122,13 @@ def drop(ctx: Context, dead: DeadLetters, queue: str, message_id: str | None) ->
         LetterNotFoundError: there is no such message.
         UnavailableError: a service did not answer.
     """
-    return _handle(ctx, dead, queue, message_id, lambda letters: dead.remove(queue, letters), "dropped")
+    return _handle(ctx, dead, queue, message_id, lambda letters: dead.remove(queue, letters))
 
 
-def _handle(ctx: Context, dead: DeadLetters, queue: str, message_id: str | None, work: Work, what: str) -> Handled:
+def _handle(ctx: Context, dead: DeadLetters, queue: str, message_id: str | None, work: Work) -> Handled:
     if message_id is None:
-        handled = _handle_all(ctx, dead, queue, work)
-    else:
-        handled = _handle_one(ctx, dead, queue, message_id, work)
-    about = {"queue": queue, "what": what, "count": handled.done, "refused": handled.refused}
-    log.info("dead letters handled", extra=about)
-    return handled
+        return _handle_all(ctx, dead, queue, work)
+    return _handle_one(ctx, dead, queue, message_id, work)
 
 
 def _look(ctx: Context, dead: DeadLetters, name: str, most: int) -> DeadQueueView:
