@@ -4,12 +4,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import boto3
 import pytest
 
-from clawjob.aws.dead_letters import DeadLetters
-from clawjob.aws.queues import Queues
-from clawjob.domain.priority import QueueClass
 from infra.config import PRESETS
 from support.stacks import Template, everywhere, template
 
@@ -98,41 +94,6 @@ def test_no_role_may_do_a_thing_to_everything(stage: str) -> None:
         assert action != "logs:CreateLogGroup"
     for role in stack.properties("AWS::IAM::Role"):
         assert "AWSLambdaBasicExecutionRole" not in json.dumps(role.get("ManagedPolicyArns", []))
-
-
-def test_the_api_alone_may_take_dead_letters_and_sends_them_back_to_where_they_came_from() -> None:
-    stack = template()
-    dead = {key for key in stack.of_type("AWS::SQS::Queue") if "Dead" in key}
-    takers, sent_to = set(), set()
-    for key, policy in stack.of_type("AWS::IAM::Policy").items():
-        for statement in policy["Properties"]["PolicyDocument"]["Statement"]:
-            actions = set(_list(statement["Action"]))
-            queues = {one["Fn::GetAtt"][0] for one in _list(statement["Resource"]) if "Fn::GetAtt" in one}
-            if queues & dead:
-                takers.add(key)
-                assert queues == dead
-                assert actions == {
-                    "sqs:ChangeMessageVisibility",
-                    "sqs:DeleteMessage",
-                    "sqs:GetQueueAttributes",
-                    "sqs:ReceiveMessage",
-                }
-            if key.startswith("ControlApi") and "sqs:SendMessage" in actions:
-                assert "sqs:GetQueueAttributes" in actions
-                sent_to |= queues
-    assert [key for key in takers if not key.startswith("ControlApiRole")] == []
-    assert len(takers) == 1
-    assert sent_to == set(stack.of_type("AWS::SQS::Queue")) - dead
-
-
-def test_the_api_finds_the_dead_letters_of_ticks_by_its_environment() -> None:
-    stack = template()
-    variables = function(stack, "Api")["Environment"]["Variables"]
-    assert variables["CLAWJOB_DEAD_TICKS"] == {"Ref": "DataTicksDeadC2ED39A5"}
-    shown = json.dumps(stack.body["Outputs"]["DeadQueues"])
-    queues = Queues(boto3.client("sqs"), {"default": dict.fromkeys(QueueClass, "x")}, "x")
-    for name in DeadLetters.of(queues, "x").names:
-        assert f'{name}\\":' in shown
 
 
 def test_every_route_but_health_asks_for_a_token() -> None:
