@@ -12,15 +12,16 @@ from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 from clawjob.api import documents, problems
 from clawjob.api.answers import Answer, json_text
 from clawjob.api.dead_letter_routes import DeadLetterRoutes
-from clawjob.api.job_routes import BASE, JobRoutes
+from clawjob.api.job_routes import JobRoutes
 from clawjob.api.problems import RefusedError
 from clawjob.api.request import Request
+from clawjob.api.route import BASE, Route, routes_of
 from clawjob.api.run_routes import RunRoutes
+from clawjob.api.service_routes import ServiceRoutes
 from clawjob.api.token_routes import TokenRoutes
 from clawjob.aws.dead_letters import DeadLetters
 from clawjob.aws.log_streams import LogStreams
 from clawjob.domain.access import Role
-from clawjob.domain.instants import Clock, to_text
 from clawjob.operations.context import Context
 
 log = logging.getLogger(__name__)
@@ -31,19 +32,15 @@ _SEGMENT: Final = re.compile(r"<(\w+)>")
 
 
 @dataclass(frozen=True, slots=True)
-class Route:
-    """One method of one address."""
+class _Bound:
+    """A route and what answers it."""
 
-    method: str
-    rule: str
-    """Such as `/api/v1/jobs/<name>`."""
+    route: Route
     call: Call
-    role: Role | None
-    """What a token must be allowed at least; None for a route that asks for no token."""
 
     def takes(self, path: str) -> bool:
         """Whether a path is one of this address."""
-        return re.fullmatch(_SEGMENT.sub("[^/]+", self.rule), path) is not None
+        return re.fullmatch(_SEGMENT.sub("[^/]+", self.route.rule), path) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,11 +76,13 @@ class Api:
         """
         documents.load()
         letters = DeadLetterRoutes(ctx, dead or DeadLetters.of(ctx.queues))
-        self._routes = _routes(JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters, ctx.clock)
+        owners = (ServiceRoutes(ctx), JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
+        self._routes = [_Bound(route, call) for owner in owners for route, call in routes_of(owner)]
         self._resolver = APIGatewayHttpResolver()
-        for route in self._routes:
-            methods = ["GET", "HEAD"] if route.method == "GET" else [route.method]
-            self._resolver.route(route.rule, method=methods)(self._called(route))
+        for bound in self._routes:
+            method = bound.route.method
+            methods = ["GET", "HEAD"] if method == "GET" else [method]
+            self._resolver.route(bound.route.rule, method=methods)(self._called(bound))
         self._resolver.not_found(self._unmatched)
         self._resolver.exception_handler(Exception)(self._refuse)
         # The resolver keeps the event that it is about where all threads see it.
@@ -98,17 +97,20 @@ class Api:
             response = self._resolver.resolve(seen, None)  # type: ignore[arg-type]  # no route asks for Lambda's context
         return Answered(response, current.route)
 
-    def _called(self, route: Route) -> Callable[..., Response[str]]:
+    def _called(self, bound: _Bound) -> Callable[..., Response[str]]:
+        route = bound.route
+        fields = route.body if isinstance(route.body, Mapping) else None
+
         def call(**names: str) -> Response[str]:
-            self._current.route = f"{route.method} {route.rule.removeprefix(BASE)}"
+            self._current.route = f"{route.method} {route.path}"
             _check_role(self._request(), route.role)
-            return self._written(route.call(self._request(), **names))
+            return self._written(bound.call(self._request().read(route.query, fields), **names))
 
         return call
 
     def _unmatched(self, _: Exception) -> Response[str]:
         request = self._request()
-        allowed = {route.method for route in self._routes if route.takes(request.path)}
+        allowed = {one.route.method for one in self._routes if one.takes(request.path)}
         if not allowed:
             raise _no_such_route(request.path)
         if request.method in allowed | {"HEAD"}:
@@ -142,41 +144,6 @@ class Api:
             headers={**_ALWAYS, **answer.headers},
             body="" if is_empty else json_text(answer.body),
         )
-
-
-def _routes(
-    jobs: JobRoutes, runs: RunRoutes, tokens: TokenRoutes, letters: DeadLetterRoutes, clock: Clock
-) -> tuple[Route, ...]:
-    def health(request: Request) -> Answer:
-        request.parameters()
-        return Answer(200, {"status": "ok", "now": to_text(clock())})
-
-    view, operate, admin = Role.VIEWER, Role.OPERATOR, Role.ADMIN
-    table: tuple[tuple[str, str, Call, Role | None], ...] = (
-        ("GET", "/health", health, None),
-        ("GET", "/whoami", tokens.whoami, view),
-        ("GET", "/jobs", jobs.list_all, view),
-        ("POST", "/jobs", jobs.create, operate),
-        ("GET", "/jobs/<name>", jobs.get, view),
-        ("PUT", "/jobs/<name>", jobs.replace, operate),
-        ("DELETE", "/jobs/<name>", jobs.delete, operate),
-        ("POST", "/jobs/<name>/pause", jobs.pause, operate),
-        ("POST", "/jobs/<name>/resume", jobs.resume, operate),
-        ("GET", "/jobs/<name>/runs", jobs.runs, view),
-        ("POST", "/jobs/<name>/runs", jobs.trigger, operate),
-        ("GET", "/jobs/<name>/next", jobs.next_times, view),
-        ("GET", "/jobs/<name>/why", jobs.why, view),
-        ("GET", "/runs/<run_id>", runs.get, view),
-        ("GET", "/runs/<run_id>/log", runs.log, view),
-        ("POST", "/runs/<run_id>/cancel", runs.cancel, operate),
-        ("GET", "/dead-letters", letters.list_all, view),
-        ("POST", "/dead-letters/<queue>/redrive", letters.redrive, operate),
-        ("DELETE", "/dead-letters/<queue>", letters.drop, operate),
-        ("GET", "/tokens", tokens.list_all, admin),
-        ("POST", "/tokens", tokens.create, admin),
-        ("DELETE", "/tokens/<token_id>", tokens.revoke, admin),
-    )
-    return tuple(Route(method, BASE + rule, call, role) for method, rule, call, role in table)
 
 
 def _check_role(request: Request, needed: Role | None) -> None:

@@ -1,16 +1,28 @@
 """What the API does with jobs."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from clawjob.api.answers import Answer
 from clawjob.api.cursors import give_cursor, take_cursor
 from clawjob.api.documents import parse_document
-from clawjob.api.problems import STALE_VERSION, RefusedError
-from clawjob.api.request import Request, any_text, whole
+from clawjob.api.problems import (
+    CONFLICT,
+    DUPLICATE_NAME,
+    KEY_REUSED,
+    NOT_FOUND,
+    PRECONDITION_REQUIRED,
+    STALE_VERSION,
+    RefusedError,
+)
+from clawjob.api.request import BodyField, Parameter, Request, any_text, whole
+from clawjob.api.route import BASE, IDEMPOTENCY_KEY, IF_MATCH, Gives, JobDocument, Route, route
+from clawjob.api.shapes import Job, JobPage, NextTimes, Run, RunPage, Why
 from clawjob.api.strict_json import check_finite
 from clawjob.api.views import job_json, occurrences_json, run_json
+from clawjob.domain.access import Role
 from clawjob.domain.definition import Definition
 from clawjob.domain.errors import (
     ConflictError,
@@ -25,12 +37,13 @@ from clawjob.operations.apply_job import JobView
 from clawjob.operations.context import Context
 from clawjob.operations.dispatch import schedule_of
 
-BASE: Final = "/api/v1"
 NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 """What the job document takes as a name."""
 _NEXT_OF_ONE: Final = 5
 _NEXT_OF_MANY: Final = 1
 _JOBS: Final = "jobs"
+_PAGE: Final[Mapping[str, Parameter[Any]]] = {"limit": whole(1, insights.MAX_LIMIT, 50), "cursor": any_text()}
+_SHOWN: Final = Gives(Job, "The job as it is now.", headers=("ETag",))
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,29 +53,49 @@ class JobRoutes:
     ctx: Context
     pools: frozenset[str]
 
+    @route(
+        Route(
+            "POST",
+            "/jobs",
+            Role.OPERATOR,
+            {201: Gives(Job, "The job that was created.", headers=("Location", "ETag"))},
+            refuses=(DUPLICATE_NAME,),
+            body=JobDocument,
+        )
+    )
     def create(self, request: Request) -> Answer:
-        """`POST /jobs`."""
-        request.parameters()
+        """Create a job from its document."""
         definition = parse_document(request.document(), self.ctx.clock(), self.pools)
         view = apply_job.create_job(self.ctx, definition)
         return self._job(view, 201, {"Location": f"{BASE}/jobs/{definition.name}"})
 
+    @route(Route("GET", "/jobs", Role.VIEWER, {200: Gives(JobPage, "A page of jobs.")}, query=_PAGE))
     def list_all(self, request: Request) -> Answer:
-        """`GET /jobs`."""
-        asked = request.parameters(limit=whole(1, insights.MAX_LIMIT, 50), cursor=any_text())
+        """List jobs by name."""
+        asked = request.asked
         page = insights.list_jobs(self.ctx, asked["limit"], take_cursor(_JOBS, asked["cursor"]))
         now = self.ctx.clock()
         items = [job_json(view, now, _NEXT_OF_MANY) for view in page.items]
         return Answer(200, {"items": items, "cursor": give_cursor(_JOBS, page.cursor)})
 
+    @route(Route("GET", "/jobs/<name>", Role.VIEWER, {200: _SHOWN}, refuses=(NOT_FOUND,)))
     def get(self, request: Request, name: str) -> Answer:
-        """`GET /jobs/{name}`."""
-        request.parameters()
+        """Show a job."""
         return self._job(insights.get_job(self.ctx, _known(name)))
 
+    @route(
+        Route(
+            "PUT",
+            "/jobs/<name>",
+            Role.OPERATOR,
+            {200: _SHOWN},
+            refuses=(NOT_FOUND, CONFLICT, STALE_VERSION, PRECONDITION_REQUIRED),
+            body=JobDocument,
+            headers=(IF_MATCH,),
+        )
+    )
     def replace(self, request: Request, name: str) -> Answer:
-        """`PUT /jobs/{name}`."""
-        request.parameters()
+        """Put another document in force; `name` may be left out of it."""
         expected = request.expected_version()
         definition = self._definition(request.document(), _known(name))
         try:
@@ -74,58 +107,100 @@ class JobRoutes:
             raise RefusedError(STALE_VERSION, detail, headers={"ETag": _etag(error.actual)}) from error
         return self._job(view)
 
+    @route(
+        Route(
+            "DELETE",
+            "/jobs/<name>",
+            Role.OPERATOR,
+            {204: Gives(None, "It is deleted, and its name is free.")},
+            refuses=(NOT_FOUND, CONFLICT),
+            body={},
+        )
+    )
     def delete(self, request: Request, name: str) -> Answer:
-        """`DELETE /jobs/{name}`."""
-        request.parameters()
-        request.fields()
+        """Delete a job; its runs that wait are not started."""
         try:
             apply_job.delete_job(self.ctx, _known(name))
         except StaleVersionError as error:
             raise _too_busy(name) from error
         return Answer(204)
 
+    @route(Route("POST", "/jobs/<name>/pause", Role.OPERATOR, {200: _SHOWN}, refuses=(NOT_FOUND, CONFLICT), body={}))
     def pause(self, request: Request, name: str) -> Answer:
-        """`POST /jobs/{name}/pause`."""
-        return self._set_enabled(request, name, enabled=False)
+        """Stop its schedule."""
+        return self._set_enabled(name, enabled=False)
 
+    @route(Route("POST", "/jobs/<name>/resume", Role.OPERATOR, {200: _SHOWN}, refuses=(NOT_FOUND, CONFLICT), body={}))
     def resume(self, request: Request, name: str) -> Answer:
-        """`POST /jobs/{name}/resume`."""
-        return self._set_enabled(request, name, enabled=True)
+        """Start its schedule again."""
+        return self._set_enabled(name, enabled=True)
 
+    @route(
+        Route(
+            "POST",
+            "/jobs/<name>/runs",
+            Role.OPERATOR,
+            {
+                201: Gives(Run, "The run that was made.", headers=("Location",)),
+                200: Gives(Run, "The run that this key made before.", headers=("Location",)),
+            },
+            refuses=(NOT_FOUND, KEY_REUSED),
+            body={"params": BodyField(dict, "In the place of the job's own, by name.", {"page": 2})},
+            headers=(IDEMPOTENCY_KEY,),
+        )
+    )
     def trigger(self, request: Request, name: str) -> Answer:
-        """`POST /jobs/{name}/runs`."""
-        request.parameters()
-        params = request.fields(params=dict).get("params", {})
+        """Run it now."""
+        params = request.given.get("params", {})
         check_finite({"params": params})
         done = trigger_run.trigger_run(self.ctx, _known(name), params, request.idempotency_key())
         location = {"Location": f"{BASE}/runs/{done.run.run_id}"}
         return Answer(201 if done.created else 200, run_json(done.run), location)
 
+    @route(
+        Route(
+            "GET",
+            "/jobs/<name>/runs",
+            Role.VIEWER,
+            {200: Gives(RunPage, "A page of runs.")},
+            refuses=(NOT_FOUND,),
+            query=_PAGE,
+        )
+    )
     def runs(self, request: Request, name: str) -> Answer:
-        """`GET /jobs/{name}/runs`."""
-        asked = request.parameters(limit=whole(1, insights.MAX_LIMIT, 50), cursor=any_text())
+        """List its runs, newest first."""
+        asked = request.asked
         scope = f"runs of {_known(name)}"
         page = insights.list_runs(self.ctx, name, asked["limit"], take_cursor(scope, asked["cursor"]))
         return Answer(200, {"items": [run_json(run) for run in page.items], "cursor": give_cursor(scope, page.cursor)})
 
+    @route(
+        Route(
+            "GET",
+            "/jobs/<name>/next",
+            Role.VIEWER,
+            {200: Gives(NextTimes, "Its next instants, by the code that the scheduler uses.")},
+            refuses=(NOT_FOUND,),
+            query={"count": whole(1, insights.MAX_LIMIT, _NEXT_OF_ONE)},
+        )
+    )
     def next_times(self, request: Request, name: str) -> Answer:
-        """`GET /jobs/{name}/next`."""
-        asked = request.parameters(count=whole(1, insights.MAX_LIMIT, _NEXT_OF_ONE))
+        """Tell its next instants."""
         definition = insights.get_job(self.ctx, _known(name)).definition
         spec = definition.schedule
-        found = insights.next_times(self.ctx, name, asked["count"])
+        found = insights.next_times(self.ctx, name, request.asked["count"])
         items = occurrences_json(found, schedule_of(spec, name)) if spec is not None else []
         return Answer(200, {"name": name, "timezone": definition.zone, "items": items})
 
+    @route(
+        Route("GET", "/jobs/<name>/why", Role.VIEWER, {200: Gives(Why, "The facts, one by one.")}, refuses=(NOT_FOUND,))
+    )
     def why(self, request: Request, name: str) -> Answer:
-        """`GET /jobs/{name}/why`."""
-        request.parameters()
+        """Say in plain words why it does or does not run."""
         found = insights.why(self.ctx, _known(name))
         return Answer(200, {"name": name, "lines": [{"label": one.label, "text": one.text} for one in found.lines]})
 
-    def _set_enabled(self, request: Request, name: str, *, enabled: bool) -> Answer:
-        request.parameters()
-        request.fields()
+    def _set_enabled(self, name: str, *, enabled: bool) -> Answer:
         try:
             return self._job(apply_job.set_enabled(self.ctx, _known(name), enabled))
         except StaleVersionError as error:

@@ -2,9 +2,10 @@
 
 import base64
 import binascii
+import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Generic, TypeVar
 
 from clawjob.api.problems import BODY_TOO_LARGE, PRECONDITION_REQUIRED, RefusedError
@@ -40,6 +41,10 @@ class Request:
     caller_name: str
     role: Role | None
     """What the token may do; None for a request without one."""
+    asked: Mapping[str, Any] = field(default_factory=dict)
+    """The query's parameters, as the route reads them."""
+    given: Mapping[str, Any] = field(default_factory=dict)
+    """The body's fields, as the route reads them."""
 
     @classmethod
     def of(cls, event: Mapping[str, Any]) -> "Request":
@@ -68,32 +73,40 @@ class Request:
         """
         return read_object(self._text())
 
-    def fields(self, **known: type) -> dict[str, Any]:
-        """Read the body of a request that may do without one: an object with known fields, all optional.
+    def read(self, query: Mapping[str, "Parameter[Any]"], body: Mapping[str, "BodyField"] | None) -> "Request":
+        """Read the query, and the body where it is one of known fields.
+
+        Args:
+            query: parameters that the route knows.
+            body: fields that the route knows; None leaves the body alone.
 
         Raises:
-            InvalidInputError: a field is not known or has another type.
-            RefusedError: it is too large.
+            InvalidInputError: names each parameter or field that is not known, missing or wrong.
+            RefusedError: the body is too large.
         """
+        return replace(self, asked=self._asked(query), given={} if body is None else self._given(body))
+
+    def _given(self, known: Mapping[str, "BodyField"]) -> dict[str, Any]:
         text = self._text()
         found = read_object(text) if text.strip() else {}
-        problems = []
+        problems = [
+            Problem(name, "It is missing.", f"Give {one.form}.")
+            for name, one in known.items()
+            if one.required and name not in found
+        ]
         for name, value in found.items():
             if name not in known:
                 remedy = f"Known here are {', '.join(known)}." if known else "Send no fields."
                 problems.append(Problem(shown_name(name), "There is no such field.", remedy))
-            elif type(value) is not known[name]:
-                problems.append(Problem(name, f"{shown(value)} cannot stand here.", f"Write {_KINDS[known[name]]}."))
+            elif type(value) is not known[name].kind:
+                problems.append(Problem(name, f"{shown(value)} cannot stand here.", f"Write {known[name].form}."))
+            elif isinstance(value, str) and len(value) > known[name].longest:
+                problems.append(Problem(name, "It is too long.", f"Keep it within {known[name].longest} characters."))
         if problems:
             raise InvalidInputError(problems)
         return found
 
-    def parameters(self, **known: "Parameter[Any]") -> dict[str, Any]:
-        """Read the query.
-
-        Raises:
-            InvalidInputError: names each parameter that is not known or wrong.
-        """
+    def _asked(self, known: Mapping[str, "Parameter[Any]"]) -> dict[str, Any]:
         problems = [
             Problem(shown_name(name), "There is no such parameter.", _known(known))
             for name in self.query
@@ -164,6 +177,8 @@ class Parameter(Generic[T]):
     default: T
     form: str
     """What it takes, in words."""
+    schema: Mapping[str, Any]
+    """The same as JSON Schema."""
 
 
 def whole(lowest: int, highest: int, default: int | None) -> "Parameter[int | None]":
@@ -174,15 +189,34 @@ def whole(lowest: int, highest: int, default: int | None) -> "Parameter[int | No
             raise ValueError
         return int(text)
 
-    return Parameter(read, default, f"a whole number from {lowest} to {highest}")
+    schema = {"type": "integer", "minimum": lowest, "maximum": highest}
+    known = {} if default is None else {"default": default}
+    return Parameter(read, default, f"a whole number from {lowest} to {highest}", {**schema, **known})
 
 
 def any_text() -> "Parameter[str | None]":
     """Any text."""
-    return Parameter(str, None, "a text")
+    return Parameter(str, None, "a text", {"type": "string"})
 
 
-_KINDS: Final[Mapping[type, str]] = {str: "a text", dict: 'an object, such as {"name": "value"}'}
+@dataclass(frozen=True, slots=True)
+class BodyField:
+    """A field of a body that is no job document."""
+
+    kind: type
+    """`str` or `dict`."""
+    description: str
+    example: Any
+    required: bool = False
+    longest: int = 10_000
+    """Characters of a text."""
+
+    @property
+    def form(self) -> str:
+        """What it takes, in words."""
+        what = "a text" if self.kind is str else "an object"
+        example = self.example if isinstance(self.example, str) else json.dumps(self.example)
+        return f"{what}, such as {example}"
 
 
 def _known(known: Mapping[str, object]) -> str:

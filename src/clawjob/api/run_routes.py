@@ -7,10 +7,15 @@ from typing import Final
 
 from clawjob.api.answers import Answer
 from clawjob.api.cursors import give_cursor, take_cursor, wrong_cursor
-from clawjob.api.request import Request, any_text, whole
+from clawjob.api.problems import CONFLICT, NOT_FOUND
+from clawjob.api.request import BodyField, Request, any_text, whole
+from clawjob.api.route import Gives, Route, route
+from clawjob.api.shapes import LogPage as LogPageShape
+from clawjob.api.shapes import Run, RunDetail
 from clawjob.api.views import run_detail_json, run_json
 from clawjob.aws.dynamo import call
 from clawjob.aws.log_streams import LogPage, LogStreams, stream_name
+from clawjob.domain.access import Role
 from clawjob.domain.errors import InvalidInputError, RunNotFoundError, UnavailableError
 from clawjob.domain.ids import uid_of
 from clawjob.domain.instants import to_text
@@ -33,26 +38,47 @@ class RunRoutes:
     logs: LogStreams | None
     """None where the output of runs is not kept."""
 
+    @route(Route("GET", "/runs/<run_id>", Role.VIEWER, {200: Gives(RunDetail, "The run.")}, refuses=(NOT_FOUND,)))
     def get(self, request: Request, run_id: str) -> Answer:
-        """`GET /runs/{run_id}`."""
-        request.parameters()
+        """Show a run: all its attempts, params, outputs, last output of a failure."""
         return Answer(200, run_detail_json(insights.get_run(self.ctx, _known(run_id))))
 
+    @route(
+        Route(
+            "POST",
+            "/runs/<run_id>/cancel",
+            Role.OPERATOR,
+            {
+                200: Gives(Run, "The run, which is cancelled, or had ended."),
+                202: Gives(Run, "The run, which its worker will end."),
+            },
+            refuses=(NOT_FOUND, CONFLICT),
+            body={"why": BodyField(str, "Kept with the run.", "wrong page", longest=_MAX_WHY)},
+        )
+    )
     def cancel(self, request: Request, run_id: str) -> Answer:
-        """`POST /runs/{run_id}/cancel`."""
-        request.parameters()
-        why = request.fields(why=str).get("why", "")
-        if len(why) > _MAX_WHY:
-            raise InvalidInputError.of("why", "It is too long.", f"Keep it within {_MAX_WHY} characters.")
-        run = cancel_run(self.ctx, _known(run_id), request.caller, why)
+        """Cancel a run."""
+        run = cancel_run(self.ctx, _known(run_id), request.caller, request.given.get("why", ""))
         # A running one ends when its worker hears of it.
         return Answer(202 if run.state is State.RUNNING else 200, run_json(run))
 
-    def log(self, request: Request, run_id: str) -> Answer:
-        """`GET /runs/{run_id}/log`: lines of one attempt, oldest first; `cursor` continues also after the last."""
-        asked = request.parameters(
-            attempt=whole(1, _MAX_ATTEMPT, None), cursor=any_text(), limit=whole(1, _MAX_LINES, _MAX_LINES)
+    @route(
+        Route(
+            "GET",
+            "/runs/<run_id>/log",
+            Role.VIEWER,
+            {200: Gives(LogPageShape, "Lines, oldest first; `cursor` continues also after the last.")},
+            refuses=(NOT_FOUND,),
+            query={
+                "attempt": whole(1, _MAX_ATTEMPT, None),
+                "cursor": any_text(),
+                "limit": whole(1, _MAX_LINES, _MAX_LINES),
+            },
         )
+    )
+    def log(self, request: Request, run_id: str) -> Answer:
+        """Read the output of an attempt, the last one by default."""
+        asked = request.asked
         run = insights.get_run(self.ctx, _known(run_id)).run
         attempt = asked["attempt"] or max(run.token, 1)
         if asked["attempt"] is not None and attempt > run.token:

@@ -1,13 +1,15 @@
 """What the API does with access tokens."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from clawjob.api.answers import Answer
 from clawjob.api.cursors import give_cursor, take_cursor
-from clawjob.api.request import Request, any_text, whole
-from clawjob.domain.access import AccessToken, role_of
-from clawjob.domain.errors import InvalidInputError
+from clawjob.api.problems import NOT_FOUND
+from clawjob.api.request import BodyField, Request, any_text, whole
+from clawjob.api.route import Gives, Route, route
+from clawjob.api.shapes import NewToken, Token, TokenPage, WhoAmI
+from clawjob.domain.access import MAX_NAME, AccessToken, Role, role_of
 from clawjob.domain.instants import to_text
 from clawjob.operations import access, insights
 from clawjob.operations.context import Context
@@ -21,43 +23,68 @@ class TokenRoutes:
 
     ctx: Context
 
+    @route(Route("GET", "/whoami", Role.VIEWER, {200: Gives(WhoAmI, "The caller.")}))
     def whoami(self, request: Request) -> Answer:
-        """`GET /whoami`."""
-        request.parameters()
-        role = request.role.value if request.role else None
-        return Answer(200, {"token_id": request.caller, "name": request.caller_name, "role": role})
+        """Say whose token it is."""
+        who: WhoAmI = {"token_id": request.caller, "name": request.caller_name, "role": request.role}
+        return Answer(200, who)
 
+    @route(
+        Route(
+            "POST",
+            "/tokens",
+            Role.ADMIN,
+            {201: Gives(NewToken, "The token, shown this once.")},
+            body={
+                "name": BodyField(str, "Whose it is or what for.", "ci or anna@laptop", True, MAX_NAME),
+                "role": BodyField(str, "viewer, operator or admin.", "operator", required=True),
+            },
+        )
+    )
     def create(self, request: Request) -> Answer:
-        """`POST /tokens`."""
-        request.parameters()
-        given = request.fields(name=str, role=str)
-        for name, example in (("name", "ci or anna@laptop"), ("role", "operator")):
-            if name not in given:
-                raise InvalidInputError.of(name, "It is missing.", f"Give one, such as {example}.")
+        """Make an access token."""
+        given = request.given
         made = access.create_token(self.ctx, given["name"], role_of(given["role"]), request.caller)
         return Answer(201, {**token_json(made.token), "token": made.text})
 
+    @route(
+        Route(
+            "GET",
+            "/tokens",
+            Role.ADMIN,
+            {200: Gives(TokenPage, "A page of tokens.")},
+            query={"limit": whole(1, insights.MAX_LIMIT, 50), "cursor": any_text()},
+        )
+    )
     def list_all(self, request: Request) -> Answer:
-        """`GET /tokens`."""
-        asked = request.parameters(limit=whole(1, insights.MAX_LIMIT, 50), cursor=any_text())
+        """List access tokens, oldest first."""
+        asked = request.asked
         page = insights.list_tokens(self.ctx, asked["limit"], take_cursor(_TOKENS, asked["cursor"]))
         items = [token_json(token) for token in page.items]
         return Answer(200, {"items": items, "cursor": give_cursor(_TOKENS, page.cursor)})
 
+    @route(
+        Route(
+            "DELETE",
+            "/tokens/<token_id>",
+            Role.ADMIN,
+            {204: Gives(None, "It is revoked; the gateway may take it for another minute.")},
+            refuses=(NOT_FOUND,),
+            body={},
+        )
+    )
     def revoke(self, request: Request, token_id: str) -> Answer:
-        """`DELETE /tokens/{token_id}`."""
-        request.parameters()
-        request.fields()
+        """Revoke an access token."""
         access.revoke_token(self.ctx, token_id)
         return Answer(204)
 
 
-def token_json(token: AccessToken) -> dict[str, Any]:
+def token_json(token: AccessToken) -> Token:
     """Show a token, without anything that could be used as one."""
     return {
         "token_id": token.token_id,
         "name": token.name,
-        "role": token.role.value,
+        "role": token.role,
         "created_at": to_text(token.created_at),
         "created_by": token.created_by,
     }

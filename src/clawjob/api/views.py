@@ -4,9 +4,10 @@ import signal
 from collections.abc import Iterable
 from datetime import datetime
 from itertools import islice
-from typing import Any, Final
+from typing import Final, cast
 from zoneinfo import ZoneInfo
 
+from clawjob.api import shapes
 from clawjob.api.documents import document_of
 from clawjob.domain.definition import Definition
 from clawjob.domain.instants import to_text
@@ -26,26 +27,24 @@ _EXITS: Final = {
 }
 
 
-def job_json(view: JobView, now: datetime, next_runs: int) -> dict[str, Any]:
+def job_json(view: JobView, now: datetime, next_runs: int) -> shapes.Job:
     """Show a job: its document in full form, and under `state` what the service knows of it."""
     state, definition = view.state, view.definition
-    return {
-        **document_of(definition),
-        "state": {
-            "uid": state.uid,
-            "version": state.version,
-            "enabled": state.enabled,
-            "created_at": to_text(state.created_at),
-            "changed_at": to_text(state.changed_at),
-            "next_runs": _next_runs(definition, now, next_runs) if state.enabled else [],
-            "active_run": state.active,
-            "last_decision": _decision(state.decision, definition.zone),
-            "invalid": state.invalid,
-        },
+    status: shapes.JobStatus = {
+        "uid": state.uid,
+        "version": state.version,
+        "enabled": state.enabled,
+        "created_at": to_text(state.created_at),
+        "changed_at": to_text(state.changed_at),
+        "next_runs": _next_runs(definition, now, next_runs) if state.enabled else [],
+        "active_run": state.active,
+        "last_decision": _decision(state.decision, definition.zone),
+        "invalid": state.invalid,
     }
+    return cast("shapes.Job", {**document_of(definition), "state": status})
 
 
-def occurrences_json(occurrences: Iterable[Occurrence], schedule: Schedule) -> list[dict[str, Any]]:
+def occurrences_json(occurrences: Iterable[Occurrence], schedule: Schedule) -> list[shapes.Occurrence]:
     """Show instants of a schedule, in UTC and in its zone, with the reason where a change of the clock moved one."""
     return [
         {
@@ -58,16 +57,16 @@ def occurrences_json(occurrences: Iterable[Occurrence], schedule: Schedule) -> l
     ]
 
 
-def run_json(run: Run) -> dict[str, Any]:
+def run_json(run: Run) -> shapes.Run:
     """Show a run, with its present or last attempt."""
     attempt = run.attempt
     return {
         "run_id": run.run_id,
         "job": run.job,
-        "kind": run.kind.value,
-        "state": run.state.value,
+        "kind": run.kind,
+        "state": run.state,
         "is_final": run.is_final,
-        "reason": run.reason.value if run.reason else None,
+        "reason": run.reason,
         "explanation": sentence_of_run(run, _UTC),
         "version": run.version,
         "pool": run.pool,
@@ -85,7 +84,7 @@ def run_json(run: Run) -> dict[str, Any]:
     }
 
 
-def run_detail_json(detail: RunDetail) -> dict[str, Any]:
+def run_detail_json(detail: RunDetail) -> shapes.RunDetail:
     """Show a run with all its attempts and what it was given and gave."""
     return {
         **run_json(detail.run),
@@ -110,15 +109,15 @@ def exit_in_words(code: int | None) -> str | None:
     return f"{code}: failure"
 
 
-def _attempt_fields(attempt: Attempt | None) -> dict[str, Any]:
+def _attempt_fields(attempt: Attempt | None) -> shapes.AttemptFields:
     if attempt is None:
-        return dict.fromkeys(_ATTEMPT_FIELDS)
+        return _NO_ATTEMPT
     return {
         "worker": attempt.worker,
         "started_at": to_text(attempt.started_at),
         "ended_at": _instant(attempt.ended_at),
         "duration_seconds": attempt.duration_seconds,
-        "outcome": attempt.outcome.value if attempt.outcome else None,
+        "outcome": attempt.outcome,
         "exit_code": attempt.exit_code,
         "exit": exit_in_words(attempt.exit_code),
         "signal": attempt.signal,
@@ -129,20 +128,20 @@ def _attempt_fields(attempt: Attempt | None) -> dict[str, Any]:
     }
 
 
-_ATTEMPT_FIELDS: Final = (
-    "worker",
-    "started_at",
-    "ended_at",
-    "duration_seconds",
-    "outcome",
-    "exit_code",
-    "exit",
-    "signal",
-    "detail",
-    "items",
-    "log_bytes",
-    "log_dropped_bytes",
-)
+_NO_ATTEMPT: Final[shapes.AttemptFields] = {
+    "worker": None,
+    "started_at": None,
+    "ended_at": None,
+    "duration_seconds": None,
+    "outcome": None,
+    "exit_code": None,
+    "exit": None,
+    "signal": None,
+    "detail": None,
+    "items": None,
+    "log_bytes": None,
+    "log_dropped_bytes": None,
+}
 
 
 def _lateness(run: Run) -> float | None:
@@ -153,11 +152,11 @@ def _lateness(run: Run) -> float | None:
     return max(0.0, round((run.attempt.started_at - run.not_before).total_seconds(), 3))
 
 
-def _decision(decision: JobDecision | None, zone: str) -> dict[str, Any] | None:
+def _decision(decision: JobDecision | None, zone: str) -> shapes.Decision | None:
     if decision is None:
         return None
     return {
-        "reason": decision.reason.value,
+        "reason": decision.reason,
         "at": to_text(decision.at),
         "scheduled_at": _instant(decision.scheduled_at),
         "count": decision.count,
@@ -165,7 +164,7 @@ def _decision(decision: JobDecision | None, zone: str) -> dict[str, Any] | None:
     }
 
 
-def _next_runs(definition: Definition, now: datetime, count: int) -> list[dict[str, Any]]:
+def _next_runs(definition: Definition, now: datetime, count: int) -> list[shapes.Occurrence]:
     if definition.schedule is None:
         return []
     schedule = schedule_of(definition.schedule, definition.name)

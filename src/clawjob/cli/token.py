@@ -130,7 +130,7 @@ def _all_in_table(ctx: "Context") -> list[dict[str, Any]]:
     cursor: str | None = None
     while True:
         page = list_tokens(ctx, MAX_LIMIT, cursor)
-        found += map(token_json, page.items)
+        found += [dict(token_json(one)) for one in page.items]
         if (cursor := page.cursor) is None:
             return found
 

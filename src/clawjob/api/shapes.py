@@ -1,0 +1,251 @@
+"""What the API answers, as types: the code that writes an answer is checked by them, and OpenAPI shows them.
+
+Nothing here is checked while the service runs, so that an answer costs nothing for it.
+"""
+
+from typing import Annotated, Any, Final
+
+from typing_extensions import TypedDict
+
+from clawjob.domain.access import Role
+from clawjob.domain.run import Outcome, Reason, RunKind, State
+
+
+class Says:
+    """What a value is, for people who read the OpenAPI document."""
+
+    def __init__(self, description: str = "", example: Any = None, **more: Any) -> None:
+        self._schema: dict[str, Any] = {"description": description} if description else {}
+        if example is not None:
+            self._schema["examples"] = [example]
+        self._schema |= more
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """Add it to a schema; pydantic calls this."""
+        return {**handler(schema), **self._schema}
+
+
+INSTANT: Final = Says("", "2024-03-10T07:00:00.000Z", format="date-time")
+Instant = Annotated[str, INSTANT]
+Cursor = Annotated[str | None, Says("Give it back for the next page; null at the end.")]
+Name = Annotated[str, Says("", "daily_news_crawl")]
+
+
+class Health(TypedDict):
+    """The API answers."""
+
+    status: Annotated[str, Says("", "ok")]
+    now: Annotated[Instant, Says("What the service's clock shows.")]
+
+
+class WhoAmI(TypedDict):
+    """Whose token it is."""
+
+    token_id: Annotated[str, Says("", "4mZkQ0sY")]
+    name: Annotated[str, Says("", "anna@laptop")]
+    role: Role | None
+
+
+class Token(TypedDict):
+    """An access token, without what could be used as one."""
+
+    token_id: Annotated[str, Says("", "4mZkQ0sY")]
+    name: Annotated[str, Says("Whose it is or what for.", "ci")]
+    role: Role
+    created_at: Instant
+    created_by: Annotated[str, Says("Id of the token that made it, or `aws`.")]
+
+
+class NewToken(Token):
+    """An access token that was just made."""
+
+    token: Annotated[str, Says("The token itself, shown this once.", "cj_4mZkQ0sY_...")]
+
+
+class TokenPage(TypedDict):
+    """Tokens, oldest first."""
+
+    items: list[Token]
+    cursor: Cursor
+
+
+class Occurrence(TypedDict):
+    """An instant of a schedule."""
+
+    scheduled_at: Instant
+    local: Annotated[str, Says("In the schedule's zone.", "2024-03-10T03:00:00-04:00")]
+    nominal_local: Annotated[str, Says("The wall time that the schedule names.", "2024-03-10T02:30:00")]
+    moved: Annotated[str | None, Says("Why it is not at its wall time, where a change of the clock moved it.")]
+
+
+class Decision(TypedDict):
+    """What the service last decided about a job."""
+
+    reason: Reason
+    at: Instant
+    scheduled_at: Annotated[Instant | None, Says("The instant that it speaks of.")]
+    count: Annotated[int, Says("How many instants it speaks of.")]
+    explanation: Annotated[str, Says("The same in words.")]
+
+
+class JobStatus(TypedDict):
+    """What the service knows of a job."""
+
+    uid: str
+    version: Annotated[int, Says("Rises with each change; the ETag is this number in quotes.", 3)]
+    enabled: bool
+    created_at: Instant
+    changed_at: Instant
+    next_runs: list[Occurrence]
+    active_run: Annotated[str | None, Says("The run that took the overlap slot last.")]
+    last_decision: Decision | None
+    invalid: Annotated[str | None, Says("Why the stored job cannot be read; the next edit heals it.")]
+
+
+class Job(TypedDict):
+    """A job: its document in full form, and `state`. The document's own fields are those of the job reference."""
+
+    state: JobStatus
+
+
+class JobPage(TypedDict):
+    """Jobs by name."""
+
+    items: list[Job]
+    cursor: Cursor
+
+
+class NextTimes(TypedDict):
+    """The next instants of a job."""
+
+    name: Name
+    timezone: Annotated[str, Says("", "Europe/Berlin")]
+    items: list[Occurrence]
+
+
+class WhyLine(TypedDict):
+    """One fact."""
+
+    label: Annotated[str, Says("", "schedule")]
+    text: str
+
+
+class Why(TypedDict):
+    """Why a job does or does not run."""
+
+    name: Name
+    lines: list[WhyLine]
+
+
+class AttemptFields(TypedDict):
+    """How an attempt went; null where that is not known, or not yet."""
+
+    worker: str | None
+    started_at: Instant | None
+    ended_at: Instant | None
+    duration_seconds: float | None
+    outcome: Outcome | None
+    exit_code: int | None
+    exit: Annotated[str | None, Says("The exit code in words.", "0: success")]
+    signal: Annotated[str | None, Says("What ended it.", "SIGKILL")]
+    detail: str | None
+    items: Annotated[int | None, Says("What the crawler said that it brought.")]
+    log_bytes: int | None
+    log_dropped_bytes: Annotated[int | None, Says("Output that was not kept.")]
+
+
+class Attempt(AttemptFields):
+    """One attempt of a run."""
+
+    number: int
+
+
+class Cancel(TypedDict):
+    """A wish to cancel."""
+
+    at: Instant
+    by: Annotated[str, Says("Id of the token.")]
+    why: str
+
+
+class Missed(TypedDict):
+    """The instants that a record of a gap stands for."""
+
+    until: Instant
+    count: int
+
+
+class Run(AttemptFields):
+    """A run, with its present or last attempt."""
+
+    run_id: str
+    job: Name
+    kind: RunKind
+    state: State
+    is_final: bool
+    reason: Reason | None
+    explanation: Annotated[str, Says("Where the run is and why, in words.")]
+    version: Annotated[int, Says("Of the job's document.")]
+    pool: Annotated[str, Says("", "default")]
+    scheduled_at: Annotated[Instant, Says("The instant that it is for.")]
+    due_at: Annotated[Instant, Says("It does not start before.")]
+    queued_at: Instant
+    nominal_local: str | None
+    attempt: Annotated[int, Says("Number of the present or last attempt; 0 before the first.")]
+    retry: Annotated[int, Says("How many retries it has used.")]
+    lateness_seconds: Annotated[float | None, Says("From the due instant to the start.")]
+    final_at: Instant | None
+    cancel: Cancel | None
+    missed: Missed | None
+
+
+class RunDetail(Run):
+    """A run with all its attempts, and what it was given and gave."""
+
+    attempts: list[Attempt]
+    params: dict[str, Any]
+    outputs: dict[str, Any]
+    log_tail: Annotated[str, Says("The last output of the last attempt that failed.")]
+
+
+class RunPage(TypedDict):
+    """Runs, newest first."""
+
+    items: list[Run]
+    cursor: Cursor
+
+
+class LogLine(TypedDict):
+    """A line of output."""
+
+    at: Instant
+    text: str
+
+
+class LogPage(TypedDict):
+    """Output of one attempt, oldest line first."""
+
+    run_id: str
+    attempt: int
+    lines: list[LogLine]
+    cursor: Annotated[str | None, Says("Continues also after the last line; null when nothing was written yet.")]
+    has_ended: Annotated[bool, Says("No more will come.")]
+
+
+class FieldProblem(TypedDict):
+    """One thing that is wrong, and what to do."""
+
+    field: Annotated[str, Says("Path of the field; empty for the whole.", "schedule.cron")]
+    message: str
+    remedy: str
+
+
+class ProblemDocument(TypedDict):
+    """Why a request was refused (RFC 9457)."""
+
+    type: Annotated[str, Says("Programs decide by it; it never changes.", "urn:clawjob:problem:invalid-input")]
+    title: str
+    status: int
+    detail: str
+    problems: list[FieldProblem]
+    request_id: str
