@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
 
-from clawjob.api import documents, problems
+from clawjob.api import documents, openapi, problems
 from clawjob.api.answers import Answer, json_text
 from clawjob.api.dead_letter_routes import DeadLetterRoutes
 from clawjob.api.job_routes import JobRoutes
@@ -75,8 +75,9 @@ class Api:
             dead: the dead letters; None for those of the service's queues.
         """
         documents.load()
+        service = ServiceRoutes(ctx, self.describe)
         letters = DeadLetterRoutes(ctx, dead or DeadLetters.of(ctx.queues))
-        owners = (ServiceRoutes(ctx), JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
+        owners = (service, JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
         self._routes = [_Bound(route, call) for owner in owners for route, call in routes_of(owner)]
         self._resolver = APIGatewayHttpResolver()
         for bound in self._routes:
@@ -88,6 +89,13 @@ class Api:
         # The resolver keeps the event that it is about where all threads see it.
         self._one_at_a_time = threading.Lock()
         self._current = _Current()
+        self._document: dict[str, Any] | None = None
+
+    def describe(self) -> dict[str, Any]:
+        """Give the OpenAPI document."""
+        if self._document is None:
+            self._document = openapi.document((one.route, one.call) for one in self._routes)
+        return self._document
 
     def answer(self, event: Mapping[str, Any]) -> Answered:
         """Answer an event; never raises for what a client sent."""

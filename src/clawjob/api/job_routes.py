@@ -63,14 +63,14 @@ class JobRoutes:
             body=JobDocument,
         )
     )
-    def create(self, request: Request) -> Answer:
+    def create_job(self, request: Request) -> Answer:
         """Create a job from its document."""
         definition = parse_document(request.document(), self.ctx.clock(), self.pools)
         view = apply_job.create_job(self.ctx, definition)
         return self._job(view, 201, {"Location": f"{BASE}/jobs/{definition.name}"})
 
     @route(Route("GET", "/jobs", Role.VIEWER, {200: Gives(JobPage, "A page of jobs.")}, query=_PAGE))
-    def list_all(self, request: Request) -> Answer:
+    def list_jobs(self, request: Request) -> Answer:
         """List jobs by name."""
         asked = request.asked
         page = insights.list_jobs(self.ctx, asked["limit"], take_cursor(_JOBS, asked["cursor"]))
@@ -79,7 +79,7 @@ class JobRoutes:
         return Answer(200, {"items": items, "cursor": give_cursor(_JOBS, page.cursor)})
 
     @route(Route("GET", "/jobs/<name>", Role.VIEWER, {200: _SHOWN}, refuses=(NOT_FOUND,)))
-    def get(self, request: Request, name: str) -> Answer:
+    def get_job(self, request: Request, name: str) -> Answer:
         """Show a job."""
         return self._job(insights.get_job(self.ctx, _known(name)))
 
@@ -94,7 +94,7 @@ class JobRoutes:
             headers=(IF_MATCH,),
         )
     )
-    def replace(self, request: Request, name: str) -> Answer:
+    def replace_job(self, request: Request, name: str) -> Answer:
         """Put another document in force; `name` may be left out of it."""
         expected = request.expected_version()
         definition = self._definition(request.document(), _known(name))
@@ -117,7 +117,7 @@ class JobRoutes:
             body={},
         )
     )
-    def delete(self, request: Request, name: str) -> Answer:
+    def delete_job(self, request: Request, name: str) -> Answer:
         """Delete a job; its runs that wait are not started."""
         try:
             apply_job.delete_job(self.ctx, _known(name))
@@ -126,12 +126,12 @@ class JobRoutes:
         return Answer(204)
 
     @route(Route("POST", "/jobs/<name>/pause", Role.OPERATOR, {200: _SHOWN}, refuses=(NOT_FOUND, CONFLICT), body={}))
-    def pause(self, request: Request, name: str) -> Answer:
+    def pause_job(self, request: Request, name: str) -> Answer:
         """Stop its schedule."""
         return self._set_enabled(name, enabled=False)
 
     @route(Route("POST", "/jobs/<name>/resume", Role.OPERATOR, {200: _SHOWN}, refuses=(NOT_FOUND, CONFLICT), body={}))
-    def resume(self, request: Request, name: str) -> Answer:
+    def resume_job(self, request: Request, name: str) -> Answer:
         """Start its schedule again."""
         return self._set_enabled(name, enabled=True)
 
@@ -149,7 +149,7 @@ class JobRoutes:
             headers=(IDEMPOTENCY_KEY,),
         )
     )
-    def trigger(self, request: Request, name: str) -> Answer:
+    def trigger_run(self, request: Request, name: str) -> Answer:
         """Run it now."""
         params = request.given.get("params", {})
         check_finite({"params": params})
@@ -167,7 +167,7 @@ class JobRoutes:
             query=_PAGE,
         )
     )
-    def runs(self, request: Request, name: str) -> Answer:
+    def list_runs(self, request: Request, name: str) -> Answer:
         """List its runs, newest first."""
         asked = request.asked
         scope = f"runs of {_known(name)}"
@@ -184,7 +184,7 @@ class JobRoutes:
             query={"count": whole(1, insights.MAX_LIMIT, _NEXT_OF_ONE)},
         )
     )
-    def next_times(self, request: Request, name: str) -> Answer:
+    def list_next_times(self, request: Request, name: str) -> Answer:
         """Tell its next instants."""
         definition = insights.get_job(self.ctx, _known(name)).definition
         spec = definition.schedule
@@ -195,7 +195,7 @@ class JobRoutes:
     @route(
         Route("GET", "/jobs/<name>/why", Role.VIEWER, {200: Gives(Why, "The facts, one by one.")}, refuses=(NOT_FOUND,))
     )
-    def why(self, request: Request, name: str) -> Answer:
+    def explain_job(self, request: Request, name: str) -> Answer:
         """Say in plain words why it does or does not run."""
         found = insights.why(self.ctx, _known(name))
         return Answer(200, {"name": name, "lines": [{"label": one.label, "text": one.text} for one in found.lines]})

@@ -23,15 +23,17 @@ class Header:
 
     name: str
     description: str
+    pattern: str
     required: bool = False
 
 
 IF_MATCH: Final = Header(
-    "If-Match", "The ETag that a GET of the job gave, or `*` for whatever is there.", required=True
+    "If-Match",
+    "The ETag that a GET of the job gave, or `*` for whatever is there.",
+    r'^((W/)?"[0-9]{1,9}"|\*)$',
+    required=True,
 )
-IDEMPOTENCY_KEY: Final = Header(
-    "Idempotency-Key", "1 to 200 visible ASCII characters; the same key again makes no second run."
-)
+IDEMPOTENCY_KEY: Final = Header("Idempotency-Key", "The same key again makes no second run.", r"^[\x21-\x7e]{1,200}$")
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,7 +39,7 @@ class RunRoutes:
     """None where the output of runs is not kept."""
 
     @route(Route("GET", "/runs/<run_id>", Role.VIEWER, {200: Gives(RunDetail, "The run.")}, refuses=(NOT_FOUND,)))
-    def get(self, request: Request, run_id: str) -> Answer:
+    def get_run(self, request: Request, run_id: str) -> Answer:
         """Show a run: all its attempts, params, outputs, last output of a failure."""
         return Answer(200, run_detail_json(insights.get_run(self.ctx, _known(run_id))))
 
@@ -56,7 +56,7 @@ class RunRoutes:
             body={"why": BodyField(str, "Kept with the run.", "wrong page", longest=_MAX_WHY)},
         )
     )
-    def cancel(self, request: Request, run_id: str) -> Answer:
+    def cancel_run(self, request: Request, run_id: str) -> Answer:
         """Cancel a run."""
         run = cancel_run(self.ctx, _known(run_id), request.caller, request.given.get("why", ""))
         # A running one ends when its worker hears of it.
@@ -76,7 +76,7 @@ class RunRoutes:
             },
         )
     )
-    def log(self, request: Request, run_id: str) -> Answer:
+    def read_run_log(self, request: Request, run_id: str) -> Answer:
         """Read the output of an attempt, the last one by default."""
         asked = request.asked
         run = insights.get_run(self.ctx, _known(run_id)).run

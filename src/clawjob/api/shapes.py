@@ -38,6 +38,15 @@ class Health(TypedDict):
     now: Annotated[Instant, Says("What the service's clock shows.")]
 
 
+class OpenApi(TypedDict):
+    """An OpenAPI document."""
+
+    openapi: Annotated[str, Says("", "3.1.0")]
+    info: dict[str, Any]
+    paths: dict[str, Any]
+    components: dict[str, Any]
+
+
 class WhoAmI(TypedDict):
     """Whose token it is."""
 

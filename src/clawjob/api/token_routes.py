@@ -41,7 +41,7 @@ class TokenRoutes:
             },
         )
     )
-    def create(self, request: Request) -> Answer:
+    def create_token(self, request: Request) -> Answer:
         """Make an access token."""
         given = request.given
         made = access.create_token(self.ctx, given["name"], role_of(given["role"]), request.caller)
@@ -56,7 +56,7 @@ class TokenRoutes:
             query={"limit": whole(1, insights.MAX_LIMIT, 50), "cursor": any_text()},
         )
     )
-    def list_all(self, request: Request) -> Answer:
+    def list_tokens(self, request: Request) -> Answer:
         """List access tokens, oldest first."""
         asked = request.asked
         page = insights.list_tokens(self.ctx, asked["limit"], take_cursor(_TOKENS, asked["cursor"]))
@@ -73,7 +73,7 @@ class TokenRoutes:
             body={},
         )
     )
-    def revoke(self, request: Request, token_id: str) -> Answer:
+    def revoke_token(self, request: Request, token_id: str) -> Answer:
         """Revoke an access token."""
         access.revoke_token(self.ctx, token_id)
         return Answer(204)

@@ -172,7 +172,8 @@ def test_the_page_of_the_api_names_every_kind_of_problem_and_every_route(api: Cl
     page = (Path(__file__).parents[3] / "docs/api.md").read_text("utf-8")
     for kind in problems.KINDS:
         assert f"| `{kind.name}` | {kind.status} |" in page
-    for route in api.answer.__self__._routes:  # type: ignore[attr-defined]
+    for one in api.answer.__self__._routes:  # type: ignore[attr-defined]
+        route = one.route
         rule = (
             route.rule.removeprefix("/api/v1")
             .replace("<name>", "{name}")
