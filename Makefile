@@ -13,7 +13,7 @@ TESTS ?= tests
 STAGE ?= dev
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow simulate check format docs bench dev synth deploy destroy requirements clean
+.PHONY: help demo test test-slow contract simulate check format docs bench dev synth deploy destroy requirements clean
 
 help: ## print these lines
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ test: $(READY) $(CDK) $(EMULATOR) ## the whole test suite
 test-slow: $(READY) ## the tests that take minutes: every call number, 200 deaths, 5,000 waiting runs
 	$(BIN)/python -m pytest -n auto -m slow --deselect tests/simulation/test_simulation.py $(TESTS)
 
+contract: $(READY) ## 10,000 requests of every kind for each operation of the API
+	CLAWJOB_EXAMPLES=$(or $(EXAMPLES),10000) $(BIN)/python -m pytest -n auto tests/unit/api/test_contract.py
+
 simulate: $(READY) ## a thousand days of twenty jobs with random faults
 	CLAWJOB_SIMULATE_DAYS=1000 $(BIN)/python -m pytest -m slow -s tests/simulation/test_simulation.py
 
@@ -75,6 +78,7 @@ format: $(READY) ## put the code in its form
 docs: $(READY) ## write the pages that are made from the code
 	@$(BIN)/python docs/generate_state_machine.py
 	@$(BIN)/python docs/generate_job_reference.py
+	@$(BIN)/python docs/generate_openapi.py
 
 bench: $(READY) ## measure cost and speed, print a table, write bench/results/
 	$(BIN)/python -m bench

@@ -2,10 +2,18 @@
 
 import base64
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Protocol
 from urllib.parse import parse_qsl, unquote
+
+from jsonschema import Draft202012Validator
+
+from clawjob.api.app import ROUTE_CLASSES
+from clawjob.api.openapi import document
+from clawjob.api.route import routes_of
 
 BASE = "/api/v1"
 TOKEN = f"cj_dev_{'0123456789' * 4}"
@@ -57,7 +65,43 @@ class Client:
         assert set(response) == {"statusCode", "headers", "body", "isBase64Encoded", "cookies"}
         assert not response["isBase64Encoded"]
         found = {name.lower(): value for name, value in response["headers"].items()}
+        check_described(method, target, response["statusCode"], found.get("content-type"), response["body"])
         return Reply(response["statusCode"], found, response["body"])
+
+
+def check_described(method: str, target: str, status: int, media_type: str | None, body: str) -> None:
+    """Check that an answer is one that the OpenAPI document describes."""
+    operation = _operation(method, target.partition("?")[0])
+    if operation is None or method not in {"GET", "POST", "PUT", "DELETE"}:
+        return
+    answer = _resolved(operation["responses"].get(str(status), operation["responses"]["default"]))
+    content = answer.get("content", {})
+    if not content:
+        assert body == "", f"{method} {target}: {status} is described without a body"
+        return
+    assert media_type in content, f"{method} {target}: {status} with {media_type} is not described"
+    _validator(json.dumps(content[media_type]["schema"])).validate(json.loads(body))
+
+
+@cache
+def _described() -> dict[str, Any]:
+    return document(one for owner in ROUTE_CLASSES for one in routes_of(owner))
+
+
+def _operation(method: str, path: str) -> Any:
+    for template, operations in _described()["paths"].items():
+        if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
+            return operations.get(method.lower())
+    return None
+
+
+def _resolved(one: Any) -> Any:
+    return _described()["components"]["responses"][one["$ref"].rpartition("/")[2]] if "$ref" in one else one
+
+
+@cache
+def _validator(schema: str) -> Draft202012Validator:
+    return Draft202012Validator({**json.loads(schema), "components": _described()["components"]})
 
 
 def event_of(

@@ -28,6 +28,8 @@ log = logging.getLogger(__name__)
 
 Call = Callable[..., Answer]
 _ALWAYS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+ROUTE_CLASSES: Final = (ServiceRoutes, JobRoutes, RunRoutes, TokenRoutes, DeadLetterRoutes)
+"""All that the API answers, for those who describe it."""
 _SEGMENT: Final = re.compile(r"<(\w+)>")
 
 
@@ -75,9 +77,8 @@ class Api:
             dead: the dead letters; None for those of the service's queues.
         """
         documents.load()
-        service = ServiceRoutes(ctx, self.describe)
         letters = DeadLetterRoutes(ctx, dead or DeadLetters.of(ctx.queues))
-        owners = (service, JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
+        owners = (ServiceRoutes(ctx, self.describe), JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
         self._routes = [_Bound(route, call) for owner in owners for route, call in routes_of(owner)]
         self._resolver = APIGatewayHttpResolver()
         for bound in self._routes:

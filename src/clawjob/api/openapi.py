@@ -12,7 +12,7 @@ from clawjob.api.answers import JSON, Answer
 from clawjob.api.problems import Kind
 from clawjob.api.request import BodyField
 from clawjob.api.route import BASE, Gives, JobDocument, Route
-from clawjob.api.shapes import Job, ProblemDocument
+from clawjob.api.shapes import GatewayRefusal, Job, ProblemDocument
 
 Schema = dict[str, Any]
 VERSION: Final = "1.0.0"
@@ -21,6 +21,8 @@ _REF: Final = "#/components/schemas/{model}"
 _OF_ANY: Final = (problems.INVALID_INPUT,)
 _OF_BODY: Final = (problems.BODY_TOO_LARGE,)
 _OF_ROLE: Final = (problems.FORBIDDEN,)
+_OF_GATEWAY_TOO: Final = (problems.FORBIDDEN, problems.BODY_TOO_LARGE)
+"""The gateway refuses tokens that nobody knows and bodies over 10 MB before the API sees them."""
 _NAMES: Final[Mapping[str, Schema]] = {
     "name": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$", "examples": ["daily_news_crawl"]},
     "run_id": {"type": "string", "pattern": "^[0-9A-Za-z-]{1,80}$"},
@@ -154,6 +156,8 @@ def _fields(body: Mapping[str, BodyField]) -> Schema:
     properties = {}
     for name, one in body.items():
         kind: Schema = {"type": "string", "maxLength": one.longest} if one.kind is str else {"type": "object"}
+        if one.words:
+            kind = {"type": "string", "enum": list(one.words)}
         properties[name] = {**kind, "description": one.description, "examples": [one.example]}
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return {"required": bool(required), "content": {JSON: {"schema": schema}}}
@@ -161,7 +165,8 @@ def _fields(body: Mapping[str, BodyField]) -> Schema:
 
 def _responses(route: Route, schemas: _Schemas, refusals: dict[str, Schema]) -> Schema:
     responses = {str(status): _given(gives, schemas) for status, gives in route.gives.items()}
-    problem = {problems.MEDIA_TYPE: {"schema": schemas.ref(ProblemDocument)}}
+    problem: Schema = {problems.MEDIA_TYPE: {"schema": schemas.ref(ProblemDocument)}}
+    gateways: Schema = {JSON: {"schema": schemas.ref(GatewayRefusal)}}
     by_status: dict[int, list[Kind]] = {}
     for kind in (
         *_OF_ANY,
@@ -173,10 +178,11 @@ def _responses(route: Route, schemas: _Schemas, refusals: dict[str, Schema]) -> 
     for status, kinds in by_status.items():
         name = "-or-".join(kind.name for kind in kinds)
         text = "; ".join(f"`{kind.name}`: {kind.title}" for kind in kinds)
-        refusals[name] = {"description": f"{text}.", "content": problem}
+        is_gateways = any(kind in _OF_GATEWAY_TOO for kind in kinds)
+        refusals[name] = {"description": f"{text}.", "content": problem | gateways if is_gateways else problem}
         responses[str(status)] = {"$ref": f"#/components/responses/{name}"}
     if route.role:
-        refusals["no-token"] = {"description": "No token came. The gateway answers, so it is no problem document."}
+        refusals["no-token"] = {"description": "No token came.", "content": gateways}
         responses["401"] = {"$ref": "#/components/responses/no-token"}
     refusals["other"] = {"description": "Another refusal, or an error of the service.", "content": problem}
     responses["default"] = {"$ref": "#/components/responses/other"}

@@ -210,6 +210,8 @@ class BodyField:
     required: bool = False
     longest: int = 10_000
     """Characters of a text."""
+    words: tuple[str, ...] = ()
+    """All that it may be; empty: any. Whoever reads the value refuses others."""
 
     @property
     def form(self) -> str:

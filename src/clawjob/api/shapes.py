@@ -258,3 +258,9 @@ class ProblemDocument(TypedDict):
     detail: str
     problems: list[FieldProblem]
     request_id: str
+
+
+class GatewayRefusal(TypedDict):
+    """Why the gateway refused a request that the API never saw."""
+
+    message: Annotated[str, Says("", "Forbidden")]

@@ -37,7 +37,7 @@ class TokenRoutes:
             {201: Gives(NewToken, "The token, shown this once.")},
             body={
                 "name": BodyField(str, "Whose it is or what for.", "ci or anna@laptop", True, MAX_NAME),
-                "role": BodyField(str, "viewer, operator or admin.", "operator", required=True),
+                "role": BodyField(str, "What it may do.", "operator", required=True, words=tuple(Role)),
             },
         )
     )

@@ -4,6 +4,7 @@ The emulator and the API stand behind one each. It trusts nobody but this machin
 than this one is refused, so that no web page can reach it by a name of its own.
 """
 
+import json
 import socket
 import threading
 from collections.abc import Callable
@@ -57,7 +58,8 @@ class _Refusal:
     text: str
 
     def response(self) -> Response:
-        return Response(self.status, (("content-type", "text/plain; charset=utf-8"),), f"{self.text}\n".encode())
+        body = json.dumps({"message": self.text})
+        return Response(self.status, (("content-type", "application/json"),), body.encode())
 
 
 Answer = Callable[[Request], Response]
