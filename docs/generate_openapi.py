@@ -4,16 +4,14 @@ import json
 import sys
 from pathlib import Path
 
-from clawjob.api.app import ROUTE_CLASSES
-from clawjob.api.openapi import document
-from clawjob.api.route import routes_of
+from clawjob.api.app import describe
 
 FILE = Path(__file__).with_name("openapi.json")
 
 
 def openapi_file() -> str:
     """Return the text of the file."""
-    return json.dumps(document(one for owner in ROUTE_CLASSES for one in routes_of(owner)), indent=1) + "\n"
+    return json.dumps(describe(), indent=1) + "\n"
 
 
 if __name__ == "__main__":

@@ -42,7 +42,7 @@ def test_one_connection_serves_many_requests_of_any_method(server: LoopbackServe
 
 def test_a_request_that_names_another_host_is_refused(server: LoopbackServer, ask) -> None:
     status, _, body = ask(server.url, "GET", "/", [("Host", "evil.example:80")])
-    assert (status, body) == (403, b"this server answers to 127.0.0.1 only\n")
+    assert (status, body) == (403, b'{"message": "this server answers to 127.0.0.1 only"}')
 
 
 @pytest.mark.parametrize(

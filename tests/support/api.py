@@ -11,9 +11,7 @@ from urllib.parse import parse_qsl, unquote
 
 from jsonschema import Draft202012Validator
 
-from clawjob.api.app import ROUTE_CLASSES
-from clawjob.api.openapi import document
-from clawjob.api.route import routes_of
+from clawjob.api.app import describe
 
 BASE = "/api/v1"
 TOKEN = f"cj_dev_{'0123456789' * 4}"
@@ -83,25 +81,20 @@ def check_described(method: str, target: str, status: int, media_type: str | Non
     _validator(json.dumps(content[media_type]["schema"])).validate(json.loads(body))
 
 
-@cache
-def _described() -> dict[str, Any]:
-    return document(one for owner in ROUTE_CLASSES for one in routes_of(owner))
-
-
 def _operation(method: str, path: str) -> Any:
-    for template, operations in _described()["paths"].items():
+    for template, operations in describe()["paths"].items():
         if re.fullmatch(re.sub(r"\{\w+\}", "[^/]+", template), path):
             return operations.get(method.lower())
     return None
 
 
 def _resolved(one: Any) -> Any:
-    return _described()["components"]["responses"][one["$ref"].rpartition("/")[2]] if "$ref" in one else one
+    return describe()["components"]["responses"][one["$ref"].rpartition("/")[2]] if "$ref" in one else one
 
 
 @cache
 def _validator(schema: str) -> Draft202012Validator:
-    return Draft202012Validator({**json.loads(schema), "components": _described()["components"]})
+    return Draft202012Validator({**json.loads(schema), "components": describe()["components"]})
 
 
 def event_of(

@@ -5,6 +5,7 @@ import re
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final
 
 from aws_lambda_powertools.event_handler import APIGatewayHttpResolver, Response
@@ -31,6 +32,12 @@ _ALWAYS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosnif
 ROUTE_CLASSES: Final = (ServiceRoutes, JobRoutes, RunRoutes, TokenRoutes, DeadLetterRoutes)
 """All that the API answers, for those who describe it."""
 _SEGMENT: Final = re.compile(r"<(\w+)>")
+
+
+@cache
+def describe() -> Mapping[str, Any]:
+    """Make the OpenAPI document of the API."""
+    return openapi.document(one for owner in ROUTE_CLASSES for one in routes_of(owner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +85,7 @@ class Api:
         """
         documents.load()
         letters = DeadLetterRoutes(ctx, dead or DeadLetters.of(ctx.queues))
-        owners = (ServiceRoutes(ctx, self.describe), JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
+        owners = (ServiceRoutes(ctx, describe), JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
         self._routes = [_Bound(route, call) for owner in owners for route, call in routes_of(owner)]
         self._resolver = APIGatewayHttpResolver()
         for bound in self._routes:
@@ -90,13 +97,6 @@ class Api:
         # The resolver keeps the event that it is about where all threads see it.
         self._one_at_a_time = threading.Lock()
         self._current = _Current()
-        self._document: dict[str, Any] | None = None
-
-    def describe(self) -> dict[str, Any]:
-        """Give the OpenAPI document."""
-        if self._document is None:
-            self._document = openapi.document((one.route, one.call) for one in self._routes)
-        return self._document
 
     def answer(self, event: Mapping[str, Any]) -> Answered:
         """Answer an event; never raises for what a client sent."""

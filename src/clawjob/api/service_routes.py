@@ -1,6 +1,6 @@
 """What the API says of the service itself."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ class ServiceRoutes:
     """Health, and what the API is like."""
 
     ctx: Context
-    describe: Callable[[], dict[str, Any]]
+    describe: Callable[[], Mapping[str, Any]]
     """Makes the OpenAPI document."""
 
     @route(Route("GET", "/health", None, {200: Gives(Health, "It answers.")}))

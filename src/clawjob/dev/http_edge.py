@@ -37,8 +37,16 @@ class HttpEdge:
         new_request_id: Callable[[], str],
         port: int = 0,
         report: Callable[[Exception], None] | None = None,
+        pages: Callable[[Request], Response | None] | None = None,
     ) -> None:
         """Listen; serve from `start` on.
+
+        Args:
+            clock: for events.
+            new_request_id: makes their ids.
+            port: 0 takes any that is free.
+            report: hears of what fails in a handler.
+            pages: is asked first, and answers what is none of the API's business.
 
         Raises:
             PortTakenError: another program listens on the port.
@@ -48,6 +56,7 @@ class HttpEdge:
         self._clock = clock
         self._new_request_id = new_request_id
         self._report = report
+        self._pages = pages
         self._one_at_a_time = threading.Lock()
         self._server = LoopbackServer(self._answer, port, report or _ignore)
 
@@ -68,6 +77,9 @@ class HttpEdge:
 
     def _answer(self, request: Request) -> Response:
         assert self._handler is not None
+        page = self._pages(request) if self._pages else None
+        if page is not None:
+            return page
         request_id = self._new_request_id()
         event = event_of(request, request_id, self._clock())
         with self._one_at_a_time:

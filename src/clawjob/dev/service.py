@@ -19,9 +19,11 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Final
 
+from clawjob.api.app import describe
 from clawjob.aws.clients import Clients, make_session_clients
 from clawjob.aws.table import QueueUrls, create_queues, create_table
 from clawjob.dev.clock import REAL_CLOCK, clock_text, dev_times
+from clawjob.dev.docs_pages import DocsPages
 from clawjob.dev.functions import ResultsFeed, Ticks
 from clawjob.dev.http_edge import HttpEdge
 from clawjob.dev.lines import EventLines, LineHandler
@@ -95,7 +97,7 @@ class DevService:
         folder = end.enter_context(tempfile.TemporaryDirectory(prefix="clawjob-dev-", ignore_cleanup_errors=True))
         end.enter_context(self._log_as_lines())
         # Listens before anything costs time: a taken port is the likeliest reason to end here.
-        edge = HttpEdge(now, new_id, options.port, self._failed("api", "the API failed"))
+        edge = HttpEdge(now, new_id, options.port, self._failed("api", "the API failed"), DocsPages(describe).answer)
         end.callback(edge.close)
         moto = MotoServer(options.clock, self._failed("emulator", "the emulator failed"))
         end.callback(moto.close)

@@ -11,9 +11,7 @@ from typing import Any
 import pytest
 from openapi_spec_validator import validate
 
-from clawjob.api.app import ROUTE_CLASSES, Api
-from clawjob.api.openapi import document
-from clawjob.api.route import routes_of
+from clawjob.api.app import Api, describe
 from docs.generate_openapi import FILE, openapi_file
 from support.api import Client
 from support.compatibility import breaks
@@ -25,7 +23,7 @@ RELEASED = Path(__file__).with_name("openapi_released.json")
 
 @pytest.fixture(scope="module")
 def described() -> dict[str, Any]:
-    return document(one for owner in ROUTE_CLASSES for one in routes_of(owner))
+    return dict(describe())
 
 
 def test_the_document_is_a_good_one(described: dict[str, Any]) -> None:
