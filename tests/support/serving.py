@@ -12,6 +12,7 @@ from clawjob.operations.access import keep_token
 from support.api import TOKEN
 from support.authorizer import authorizer_of
 from support.clock import ManualClock
+from support.letters import dead_letters
 from support.service import Service
 
 Answer = Callable[[Mapping[str, Any]], dict[str, Any]]
@@ -29,7 +30,7 @@ def serving(
         clock: of service and gateway.
         around: stands between the gateway and the API.
     """
-    api = Api(service.context, frozenset({"default"}), logs)
+    api = Api(service.context, frozenset({"default"}), logs, dead_letters(service))
     keep_token(service.context, TOKEN, "tests", Role.ADMIN, "tests")
     answer = around(lambda event: api.answer(event).response)
     edge = HttpEdge(clock, lambda: "request-1")

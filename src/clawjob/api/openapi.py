@@ -27,6 +27,7 @@ _NAMES: Final[Mapping[str, Schema]] = {
     "name": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$", "examples": ["daily_news_crawl"]},
     "run_id": {"type": "string", "pattern": "^[0-9A-Za-z-]{1,80}$"},
     "token_id": {"type": "string", "pattern": "^[0-9A-Za-z]{1,32}$"},
+    "queue": {"type": "string", "examples": ["runs-default-low"]},
 }
 _HEADERS: Final[Mapping[str, Schema]] = {
     "ETag": {"description": "The job's version, to be sent as If-Match.", "schema": {"type": "string"}},
@@ -199,7 +200,7 @@ def _given(gives: Gives, schemas: _Schemas) -> Schema:
 
 
 def _tag(path: str) -> str:
-    return path.split("/")[1] if path.startswith(("/jobs", "/runs", "/tokens")) else "service"
+    return path.split("/")[1] if path.startswith(("/jobs", "/runs", "/tokens", "/dead-letters")) else "service"
 
 
 def _moved(schema: Any) -> Any:

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final
 from typing_extensions import TypedDict
 
 from clawjob.domain.access import Role
+from clawjob.domain.dead_letters import LetterKind
 from clawjob.domain.run import Outcome, Reason, RunKind, State
 
 
@@ -239,6 +240,55 @@ class LogPage(TypedDict):
     lines: list[LogLine]
     cursor: Annotated[str | None, Says("Continues also after the last line; null when nothing was written yet.")]
     has_ended: Annotated[bool, Says("No more will come.")]
+
+
+class DeadLetter(TypedDict):
+    """A message that nobody handled; its body is never shown."""
+
+    message_id: str
+    sent_at: Instant
+    receives: Annotated[int, Says("How often it was received.")]
+    what: Annotated[str, Says("What it is, in words.")]
+    why: Annotated[str, Says("Why it is here, as far as it can be told.")]
+    run_id: str | None
+    job: str | None
+    attempt: int | None
+    retry: int | None
+
+
+class DeadQueue(TypedDict):
+    """The dead letters of one queue."""
+
+    queue: Annotated[str, Says("", "runs-default-low")]
+    kind: LetterKind
+    count: Annotated[int, Says("Messages, as SQS counts them: up to a minute late.")]
+    held: Annotated[int, Says("More that somebody looks at right now.")]
+    messages: list[DeadLetter]
+
+
+class DeadQueues(TypedDict):
+    """All of them."""
+
+    items: list[DeadQueue]
+
+
+class SentBack(TypedDict):
+    """What became of the messages."""
+
+    queue: str
+    sent_back: int
+    refused: Annotated[int, Says("Still there, because SQS did not take them.")]
+    has_more: Annotated[bool, Says("Ask again for the rest.")]
+
+
+class Dropped(TypedDict):
+    """What became of the messages."""
+
+    queue: str
+    dropped: int
+    refused: Annotated[int, Says("Still there, because SQS did not take it.")]
+    has_more: Annotated[bool, Says("Ask again for the rest.")]
+    note: Annotated[str, Says("What follows for the runs.")]
 
 
 class FieldProblem(TypedDict):

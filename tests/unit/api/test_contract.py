@@ -21,7 +21,9 @@ from support.serving import Answer, serving
 
 CONFIG = Path(__file__).with_name("schemathesis.toml")
 EXAMPLES = int(os.environ.get("CLAWJOB_EXAMPLES", "20"))
-READS = ("BatchGetItem", "GetItem", "GetLogEvents", "GetQueueAttributes", "Query")
+READS = ("BatchGetItem", "GetItem", "GetLogEvents", "GetQueueAttributes", "GetQueueUrl", "ListQueues", "Query")
+LOOKS = ("ReceiveMessage", "ChangeMessageVisibility", "ChangeMessageVisibilityBatch")
+"""Dead letters are looked at by taking them for a moment."""
 # Who lists tokens finds the one in use, and revokes it.
 PARTS = ("--exclude-operation-id=list_tokens", "--include-operation-id=list_tokens")
 
@@ -44,7 +46,7 @@ def test_every_request_is_answered_as_described_and_a_refused_one_writes_nothing
         def watched(event: Mapping[str, Any]) -> dict[str, Any]:
             calls.clear()
             answered = answer(event)
-            if answered["statusCode"] >= 400 and (writes := [name for name in calls if name not in READS]):
+            if answered["statusCode"] >= 400 and (writes := [name for name in calls if name not in (*READS, *LOOKS)]):
                 written.append(f"{event['requestContext']['http']}: {answered['statusCode']} after {writes}")
             return answered
 

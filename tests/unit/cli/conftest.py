@@ -11,7 +11,6 @@ from clawjob.aws.log_streams import LogStreams
 from clawjob.cli.main import cli
 from support.api import TOKEN
 from support.clock import ManualClock
-from support.letters import dead_letters
 from support.service import Service
 from support.serving import serving
 
@@ -29,17 +28,8 @@ def logs(service: Service) -> LogStreams:
 @pytest.fixture
 def url(service: Service, logs: LogStreams, clock: ManualClock) -> Iterator[str]:
     """Where the API is served."""
-<<<<<<< HEAD
-    edge = HttpEdge(clock, lambda: "request-1")
-    api = Api(service.context, frozenset({"default"}), logs, dead_letters(service))
-    keep_token(service.context, TOKEN, "tests", Role.ADMIN, "tests")
-    edge.start(lambda event, _context: api.answer(event).response, authorizer_of(service))
-    yield edge.url
-    edge.close()
-=======
     with serving(service, logs, clock) as found:
         yield found
->>>>>>> 23b6a05 (API: the committed OpenAPI document, kept by every answer, by generated requests and against the last release)
 
 
 @pytest.fixture
