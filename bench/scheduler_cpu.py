@@ -72,7 +72,9 @@ def record(runs: int = RUNS) -> Recorded:
 
 
 class _LambdaContext:
-    """What Lambda tells a function about its time."""
+    """What Lambda tells a function about itself."""
+
+    function_version = "1"
 
     @staticmethod
     def get_remaining_time_in_millis() -> int:

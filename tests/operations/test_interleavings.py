@@ -251,7 +251,7 @@ def test_a_state_row_that_cannot_be_read_is_said_listed_around_saved_and_deleted
     assert "heal" in why(context, "news").lines[0].text
     healed = replace_job(context, "news", a_job())
     assert (healed.state.version, healed.state.enabled) == (2, True)
-    change(service, f"JOB#{uid}", "STATE", "v", {"N": "9"})
+    change(service, f"JOB#{uid}", "STATE", "v", {"N": "0"})
     delete_job(context, "news")
     assert create_job(context, a_job()).state.uid != uid
 

@@ -6,10 +6,10 @@ import pytest
 
 from clawjob.domain.claiming import Drop
 from clawjob.domain.definition import Overlap
-from clawjob.domain.errors import UnavailableError
-from clawjob.domain.ids import shard_of
+from clawjob.domain.errors import NewerRecordError, UnavailableError
+from clawjob.domain.ids import scheduled_run_id, shard_of
 from clawjob.domain.run import Outcome, Reason, State
-from clawjob.operations.apply_job import create_job, replace_job
+from clawjob.operations.apply_job import create_job, delete_job, replace_job, set_enabled
 from clawjob.operations.context import Context
 from clawjob.operations.insights import get_job, list_runs, why
 from clawjob.operations.settle_attempt import settle_attempt
@@ -32,6 +32,16 @@ def spoil_state(service: Service, uid: str, attribute: str, value: dict[str, Any
     )
 
 
+def spoil_run(service: Service, run_id: str, attribute: str, value: dict[str, Any]) -> None:
+    service.dynamodb.update_item(
+        TableName=TABLE,
+        Key={"pk": {"S": f"RUN#{run_id}"}, "sk": {"S": "RUN"}},
+        UpdateExpression="SET #a = :v",
+        ExpressionAttributeNames={"#a": attribute},
+        ExpressionAttributeValues={":v": value},
+    )
+
+
 def spoil_definition(service: Service, uid: str, text: str) -> None:
     key = {"pk": {"S": f"JOB#{uid}"}, "sk": {"S": "V#00000001"}}
     service.dynamodb.put_item(TableName=TABLE, Item={**key, "definition": {"S": text}})
@@ -41,7 +51,7 @@ POISON = [
     '{"v":1,"name":"bad","command":"/bin/true","schedule":{"cron":"*/0 * * * *"}}',
     '{"v":1,"name":"bad","command":"/bin/true","schedule":{"cron":"* * * * *","timezone":"Europe/Budapesst"}}',
     '{"v":1,"name":"bad","command":"/bin/true","schedule":{"cron":null}}',
-    '{"v":99}',
+    '{"v":0}',
     "not json",
     "[]",
 ]
@@ -72,7 +82,13 @@ def test_a_poison_job_never_stops_the_others_and_the_next_edit_heals_it(
 
 @pytest.mark.parametrize(
     ("attribute", "value"),
-    [("v", {"N": "99"}), ("planned_until", {"S": "yesterday"}), ("version", {"S": "one"}), ("enabled", {"NULL": True})],
+    [
+        ("v", {"N": "0"}),
+        ("v", {"S": "2"}),
+        ("planned_until", {"S": "yesterday"}),
+        ("version", {"S": "one"}),
+        ("enabled", {"NULL": True}),
+    ],
 )
 def test_a_damaged_state_row_leaves_the_index_and_the_others_go_on(
     service: Service, clock: ManualClock, attribute: str, value: dict[str, Any]
@@ -93,16 +109,73 @@ def test_a_damaged_run_leaves_the_index_and_the_others_go_on(service: Service, c
     clock.advance(30 * MINUTE)
     run_tick(service.context)
     run = list_runs(service.context, "news", 1).items[0]
-    service.dynamodb.update_item(
-        TableName=TABLE,
-        Key={"pk": {"S": f"RUN#{run.run_id}"}, "sk": {"S": "RUN"}},
-        UpdateExpression="SET #s = :v",
-        ExpressionAttributeNames={"#s": "state"},
-        ExpressionAttributeValues={":v": {"S": "DREAMING"}},
-    )
+    spoil_run(service, run.run_id, "state", {"S": "DREAMING"})
     clock.advance(60 * MINUTE)
     assert run_tick(service.context).rescue.invalid == 1
     assert run_tick(service.context).rescue.invalid == 0
+
+
+def test_what_a_newer_version_wrote_of_a_job_is_left_to_it_and_the_others_go_on(
+    service: Service, clock: ManualClock
+) -> None:
+    """Two versions share the table while a deployment is under way."""
+    context = service.context
+    state_row, definition = (create_job(context, a_job(name)).state for name in ("row", "definition"))
+    create_job(context, a_job("good"))
+    spoil_state(service, state_row.uid, "v", {"N": "2"})
+    spoil_definition(service, definition.uid, '{"v":2,"name":"definition","command":"/bin/true","new":[]}')
+    clock.advance(5 * MINUTE)
+    before = context.jobs.get_items([state_row.uid, definition.uid])
+    report = run_tick(service.fresh_context())
+    assert (report.dispatch.dispatched, report.dispatch.invalid, report.dispatch.failed) == (1, 0, 2)
+    assert context.jobs.get_items([state_row.uid, definition.uid]) == before
+    assert run_tick(service.fresh_context()).items_read >= 2
+
+
+def test_what_a_newer_version_wrote_of_a_run_is_left_to_it(service: Service, clock: ManualClock) -> None:
+    context = service.context
+    create_job(context, a_job())
+    clock.advance(2 * MINUTE)
+    run = list_runs(context, "news", 1).items[0]
+    spoil_run(service, run.run_id, "v", {"N": "2"})
+    clock.advance(30 * MINUTE)
+    before = context.runs.get_items([run.run_id])
+    report = run_tick(context)
+    assert (report.rescue.invalid, report.rescue.failed) == (0, 1)
+    assert context.runs.get_items([run.run_id]) == before
+
+
+def test_a_job_does_not_go_past_a_run_that_a_newer_version_put(service: Service, clock: ManualClock) -> None:
+    """It may have died before it sent the run's message; it will send it, or the rescue of its version."""
+    context = service.context
+    job = create_job(context, a_job(cron="0 * * * *")).state
+    clock.advance(timedelta(hours=1, minutes=-1))
+    instant = clock().replace(minute=0) + timedelta(hours=1)
+    run_id = scheduled_run_id(job.uid, instant)
+    key = {"pk": {"S": f"RUN#{run_id}"}, "sk": {"S": "RUN"}}
+    service.dynamodb.put_item(TableName=TABLE, Item={**key, "v": {"N": "2"}})
+    clock.move_to(instant - MINUTE)
+    report = run_tick(context)
+    assert (report.dispatch.dispatched, report.dispatch.invalid, report.dispatch.failed) == (0, 0, 1)
+    assert context.jobs.get("news").planned_until < instant
+
+
+def test_an_edit_by_an_older_version_is_refused_and_changes_nothing(service: Service, clock: ManualClock) -> None:
+    context = service.context
+    state_row, definition = (create_job(context, a_job(name)).state for name in ("row", "definition"))
+    spoil_state(service, state_row.uid, "v", {"N": "2"})
+    spoil_definition(service, definition.uid, '{"v":2,"name":"definition","command":"/bin/true","new":[]}')
+    before = service.items()
+    fresh = service.fresh_context()
+    for change in (
+        lambda: replace_job(fresh, "row", a_job("row")),
+        lambda: delete_job(fresh, "row"),
+        lambda: replace_job(fresh, "definition", a_job("definition")),
+        lambda: set_enabled(fresh, "definition", False),
+    ):
+        with pytest.raises(NewerRecordError):
+            change()
+    assert service.items() == before
 
 
 def test_one_missed_record_tells_of_the_whole_gap(service: Service, clock: ManualClock) -> None:

@@ -28,6 +28,7 @@ from clawjob.domain.errors import (
     ConflictError,
     InvalidInputError,
     JobNotFoundError,
+    NewerRecordError,
     StaleVersionError,
     UnreadableRecordError,
 )
@@ -217,6 +218,8 @@ class JobRoutes:
     def _schedule_in_force(self, name: str) -> ScheduleSpec | None:
         try:
             return insights.get_job(self.ctx, name).definition.schedule
+        except NewerRecordError:
+            raise
         except UnreadableRecordError:
             # The document is to heal it.
             return None

@@ -10,6 +10,7 @@ from clawjob.domain.errors import (
     DuplicateJobError,
     IdempotencyKeyReusedError,
     InvalidInputError,
+    NewerRecordError,
     NotFoundError,
     Problem,
     StaleVersionError,
@@ -67,6 +68,8 @@ _KIND_OF: Final[tuple[tuple[type[ClawjobError], Kind], ...]] = (
     (StaleVersionError, STALE_VERSION),
     (ConflictError, CONFLICT),
     (UnavailableError, UNAVAILABLE),
+    # The newer function of a deployment that is under way can answer.
+    (NewerRecordError, UNAVAILABLE),
 )
 
 

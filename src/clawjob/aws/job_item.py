@@ -10,6 +10,7 @@ from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.instants import from_text, to_text
 from clawjob.domain.job_state import JobDecision, JobState
 from clawjob.domain.run import Reason
+from clawjob.domain.stored_version import check_version
 
 VERSION: Final = 1
 T = TypeVar("T")
@@ -56,11 +57,11 @@ def state_of(item: Item) -> JobState:
     """Read a state row.
 
     Raises:
-        UnreadableRecordError: the item is damaged or of a newer version.
+        NewerRecordError: a newer version wrote the item.
+        UnreadableRecordError: the item is damaged.
     """
     key = f"{item.get(PK)}/{item.get(SK)}"
-    if item.get("v") != VERSION:
-        raise UnreadableRecordError(key, f"version {item.get('v')!r} is not {VERSION}")
+    check_version(key, item.get("v"), VERSION)
     try:
         return _state_of(item)
     except (KeyError, TypeError, ValueError) as error:

@@ -11,6 +11,7 @@ from clawjob.domain.ids import shard_of
 from clawjob.domain.instants import from_text, to_text
 from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Attempt, CancelRequest, Outcome, Reason, Run, RunKind, State
+from clawjob.domain.stored_version import check_version
 
 VERSION: Final = 1
 
@@ -101,11 +102,11 @@ def run_of(item: Item) -> Run:
     """Read a run.
 
     Raises:
-        UnreadableRecordError: the item is damaged or of a newer version.
+        NewerRecordError: a newer version wrote the item.
+        UnreadableRecordError: the item is damaged.
     """
     key = f"{item.get(PK)}/{item.get(SK)}"
-    if item.get("v") != VERSION:
-        raise UnreadableRecordError(key, f"version {item.get('v')!r} is not {VERSION}")
+    check_version(key, item.get("v"), VERSION)
     try:
         return _run_of(item)
     except (KeyError, TypeError, ValueError) as error:

@@ -9,6 +9,7 @@ from clawjob.aws.table import ALL_TOKENS, LIST_KEY, LIST_SORT, PK, SK, TOKEN, to
 from clawjob.domain.access import AccessToken, Role
 from clawjob.domain.errors import ConflictError, TokenNotFoundError, UnreadableRecordError
 from clawjob.domain.instants import from_text, to_text
+from clawjob.domain.stored_version import check_version
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -87,8 +88,7 @@ def _item_of(token: AccessToken) -> Item:
 
 def _token_of(item: Item) -> AccessToken:
     key = f"{item.get(PK)}/{item.get(SK)}"
-    if item.get("v") != VERSION:
-        raise UnreadableRecordError(key, f"version {item.get('v')!r} is not {VERSION}")
+    check_version(key, item.get("v"), VERSION)
     try:
         return AccessToken(
             token_id=_text(item[PK]).removeprefix(f"{TOKEN}#"),

@@ -16,6 +16,7 @@ from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.priority import DEFAULT_PRIORITY
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.domain.showing import shown, shown_name
+from clawjob.domain.stored_version import check_version
 
 ParamValue: TypeAlias = str | int | float | bool
 
@@ -136,11 +137,10 @@ class Definition:
         """Read what `to_stored` wrote.
 
         Raises:
-            UnreadableRecordError: it is of another version, or a value is not what clawjob writes.
+            NewerRecordError: a newer version wrote it.
+            UnreadableRecordError: a value is not what clawjob writes.
         """
-        version = stored.get("v") if isinstance(stored, Mapping) else None
-        if type(version) is not int or version != STORED_VERSION:
-            raise UnreadableRecordError("definition", f"{shown(version)} is not version {STORED_VERSION}")
+        check_version("definition", stored.get("v") if isinstance(stored, Mapping) else None, STORED_VERSION)
         rest = {key: value for key, value in stored.items() if key != "v"}
         for key in ("name", "command"):
             if key not in rest:

@@ -123,7 +123,7 @@ class UnreadableRecordError(ClawjobError):
 
 
 class NewerRecordError(UnreadableRecordError):
-    """What cannot be read was written by a newer version, which can."""
+    """What cannot be read was written by a newer version, which can: it is left as it is."""
 
 
 class UnavailableError(ClawjobError):
@@ -133,3 +133,11 @@ class UnavailableError(ClawjobError):
         self.call = call
         self.why = why
         super().__init__(f"{call} is not possible now: {why}")
+
+
+def is_spoiled(error: Exception) -> bool:
+    """Whether the trouble with a job or run is in what is stored of it, and stays until somebody mends it.
+
+    What a newer version wrote is not: that version reads it.
+    """
+    return isinstance(error, UnreadableRecordError | InvalidInputError) and not isinstance(error, NewerRecordError)

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from clawjob.domain.errors import NewerRecordError, UnreadableRecordError
+from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.instants import from_text, to_text
 from clawjob.domain.run import AttemptResult, Outcome
+from clawjob.domain.stored_version import check_version
 
 VERSION: Final = 1
 MAX_DETAIL: Final = 300
@@ -103,11 +104,7 @@ def _fields(body: str, kind: str) -> Mapping[str, Any]:
         raise UnreadableRecordError(kind, "not JSON") from error
     if not isinstance(fields, dict):
         raise UnreadableRecordError(kind, "not an object")
-    version = fields.get("v")
-    if type(version) is int and version > VERSION:
-        raise NewerRecordError(kind, f"version {version} is newer than {VERSION}")
-    if version != VERSION:
-        raise UnreadableRecordError(kind, f"version {version!r} is not {VERSION}")
+    check_version(kind, fields.get("v"), VERSION)
     return fields
 
 

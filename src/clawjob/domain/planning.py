@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from itertools import islice
 from typing import Final
 
-from clawjob.domain.definition import CatchUp, CatchUpMode
+from clawjob.domain.definition import CatchUp, CatchUpMode, Definition
+from clawjob.domain.job_state import JobState
 from clawjob.domain.run import Reason
 from clawjob.domain.schedule import Occurrence, Schedule
 from clawjob.domain.times import Times
@@ -50,6 +51,13 @@ class JobPlan:
     """In order; those that are missed come first."""
     look_at: datetime | None
     """When a tick must look again after all this is done; None when the schedule has no more instants."""
+
+
+def rests(state: JobState, definition: Definition) -> Reason | None:
+    """Tell why nothing is planned of a job, whatever its schedule; None when it is planned."""
+    if definition.schedule is None:
+        return Reason.NO_SCHEDULE
+    return None if state.enabled and state.deleted_at is None else Reason.PAUSED
 
 
 def plan_job(schedule: Schedule, catch_up: CatchUp, planned_until: datetime, now: datetime, times: Times) -> JobPlan:

@@ -1,4 +1,8 @@
-"""The scheduler function: one tick for each event. Extra, late or repeated events do no harm."""
+"""The scheduler function: one tick for each event. Extra, late or repeated events do no harm.
+
+Two events are no ticks: `{"count": true}` counts the active jobs, `{"dry": true, "at": "..."}` tells what ticks will
+decide, as of an instant, and writes nothing.
+"""
 
 import logging
 import time
@@ -7,8 +11,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final
 
+from clawjob.domain.foresight import FORM
+from clawjob.domain.instants import from_text, to_text
 from clawjob.domain.metrics import Metric
 from clawjob.handlers.measures import Measure, Publish, measures_of_end, nowhere
+from clawjob.operations.dry_tick import DryReport, dry_tick
 from clawjob.operations.tick import TickReport, tick
 from clawjob.services import Services
 from clawjob.settings import CoreSettings
@@ -29,7 +36,7 @@ class SchedulerHandler:
     monotonic: Callable[[], float] = time.monotonic
 
     def __call__(self, event: Mapping[str, Any], context: Any) -> dict[str, Any]:
-        """Make one pass, whatever the event says; only `{"count": true}` counts the active jobs instead."""
+        """Make one pass, whatever else the event says."""
         if event.get("count") is True:
             active = self.services.context.jobs.count_active()
             self.publish([Measure(Metric.ACTIVE_JOBS, active)])
@@ -39,7 +46,11 @@ class SchedulerHandler:
         def remaining() -> timedelta:
             return timedelta(milliseconds=context.get_remaining_time_in_millis())
 
-        report = tick(self.services.context, remaining, min(_RESERVE, remaining() / 4))
+        reserve = min(_RESERVE, remaining() / 4)
+        if event.get("dry") is True:
+            at = from_text(event["at"]) if "at" in event else self.services.context.clock()
+            return _told(dry_tick(self.services.context, at, remaining, reserve))
+        report = tick(self.services.context, remaining, reserve, context.function_version)
         seconds = self.monotonic() - begun
         summary = _summary(report, seconds)
         log.info("tick ended", extra=summary)
@@ -66,6 +77,19 @@ class SchedulerHandler:
         for run in rescue.ends:
             measures += measures_of_end(run)
         return measures + [Measure(Metric.LATENESS, round(late, 3)) for late in dispatch.late_seconds]
+
+
+def _told(report: DryReport) -> dict[str, Any]:
+    log.info("dry tick ended", extra={"subjects": len(report.subjects), "finished": report.finished})
+    return {
+        "dry": FORM,
+        "at": to_text(report.at),
+        "finished": report.finished,
+        "subjects": [
+            {"id": one.id, "name": one.name, "seen": one.seen, "decisions": list(one.decisions)}
+            for one in report.subjects
+        ],
+    }
 
 
 def _summary(report: TickReport, seconds: float) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from clawjob.domain.definition import Definition
-from clawjob.domain.errors import StaleVersionError, UnavailableError, UnreadableRecordError
+from clawjob.domain.errors import NewerRecordError, StaleVersionError, UnavailableError, UnreadableRecordError
 from clawjob.domain.job_state import JobDecision, JobState
 from clawjob.domain.planning import look_at, resumed_cursor
 from clawjob.domain.run import Reason
@@ -143,14 +143,23 @@ def _keeps_plan(ctx: Context, seen: JobState, definition: Definition) -> bool:
     if seen.invalid is not None or not (seen.enabled and definition.enabled):
         return False
     before = ctx.jobs.definitions([(seen.uid, seen.version)])[seen.uid, seen.version]
+    if isinstance(before, NewerRecordError):
+        raise before
     return isinstance(before, Definition) and before.schedule == definition.schedule
 
 
 def _readable(ctx: Context, name: str) -> JobState:
-    """Read a state row; one that cannot be read is written anew, paused, from what is left of it."""
+    """Read a state row; one that is spoiled is written anew, paused, from what is left of it.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+        NewerRecordError: a newer version wrote it.
+    """
     uid = ctx.jobs.uid_of(name)
     try:
         return ctx.jobs.get(name)
+    except NewerRecordError:
+        raise
     except UnreadableRecordError as error:
         now = ctx.clock()
         version = ctx.jobs.last_version(uid)

@@ -16,10 +16,10 @@ from clawjob.aws.job_item import item_of
 from clawjob.aws.queues import BATCH, ToSend
 from clawjob.aws.run_item import run_of
 from clawjob.domain.definition import Definition, Overlap
-from clawjob.domain.errors import InvalidInputError, UnavailableError, UnreadableRecordError
+from clawjob.domain.errors import NewerRecordError, UnavailableError, UnreadableRecordError, is_spoiled
 from clawjob.domain.ids import gap_id, scheduled_run_id
 from clawjob.domain.job_state import JobDecision, JobState
-from clawjob.domain.planning import Gap, JobPlan, Planned, is_late, plan_job
+from clawjob.domain.planning import Gap, JobPlan, Planned, is_late, plan_job, rests
 from clawjob.domain.planning import look_at as next_look
 from clawjob.domain.priority import QueueClass, queue_class_of
 from clawjob.domain.rescuing import delay_until
@@ -42,7 +42,7 @@ class DispatchReport:
     """Instants recorded as missed."""
     invalid: int = 0
     failed: int = 0
-    """Jobs left for a later pass because a service refused."""
+    """Jobs left for a later pass because a service refused, or for the newer version that wrote them."""
     late_seconds: list[float] = field(default_factory=list)
     """By how much each run was put on its queue after it was due; 0 for one in time."""
 
@@ -89,7 +89,7 @@ def dispatch(ctx: Context, states: Sequence[JobState]) -> DispatchReport:
 
 
 class _Fence:
-    """Keeps one job's trouble from the others: unreadable ones leave the index, the rest waits for a later pass."""
+    """Keeps one job's trouble from the others: spoiled ones leave the index, the rest waits for a later pass."""
 
     def __init__(self, ctx: Context, state: JobState, report: DispatchReport) -> None:
         self._ctx = ctx
@@ -103,7 +103,7 @@ class _Fence:
         if not isinstance(error, Exception):
             return False
         about = {"job": self._state.name, "uid": self._state.uid}
-        if isinstance(error, UnreadableRecordError | InvalidInputError):
+        if is_spoiled(error):
             self._report.invalid += 1
             log.error("job is invalid", extra={**about, "why": str(error)})
             try:
@@ -118,8 +118,9 @@ class _Fence:
 
 def _prepare(ctx: Context, state: JobState, definition: Definition, report: DispatchReport) -> _Work | None:
     now = ctx.clock()
-    if not state.enabled or state.deleted_at is not None or definition.schedule is None:
-        reason = Reason.NO_SCHEDULE if definition.schedule is None else Reason.PAUSED
+    reason = rests(state, definition)
+    if reason is not None or definition.schedule is None:
+        reason = reason or Reason.NO_SCHEDULE
         ctx.jobs.advance(state, state.planned_until, None, JobDecision(reason=reason, at=now), None)
         return None
     schedule = schedule_of(definition.schedule, state.name)
@@ -238,6 +239,10 @@ def _put_runs(ctx: Context, work: _Work, report: DispatchReport) -> None:
         run = _new_run(work, planned, now, ctx.times)
         try:
             first = ctx.runs.put_new(run)
+        except (UnavailableError, NewerRecordError) as error:
+            report.failed += 1
+            log.warning("run is left for a later pass", extra={"run_id": run.run_id, "why": str(error)})
+            return
         except UnreadableRecordError as error:
             # Somebody wrote the run, and nobody can read it: the job goes on without it.
             log.warning("run is invalid", extra={"run_id": run.run_id, "why": error.why})
@@ -245,10 +250,6 @@ def _put_runs(ctx: Context, work: _Work, report: DispatchReport) -> None:
             work.accepted.add(run.run_id)
             report.invalid += 1
             continue
-        except UnavailableError as error:
-            report.failed += 1
-            log.warning("run is left for a later pass", extra={"run_id": run.run_id, "why": str(error)})
-            return
         if first is not None and _is_long(first):
             # Another pass recorded a gap from here on: what it holds is not ours to put.
             return

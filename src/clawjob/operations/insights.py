@@ -13,7 +13,7 @@ from clawjob.aws.dynamo import Item
 from clawjob.aws.table import ALL_JOBS, ALL_TOKENS, LIST_KEY, LIST_SORT, PK, SK, runs_of
 from clawjob.domain.access import AccessToken
 from clawjob.domain.definition import Definition
-from clawjob.domain.errors import InvalidInputError, RunNotFoundError, UnreadableRecordError
+from clawjob.domain.errors import InvalidInputError, NewerRecordError, RunNotFoundError, UnreadableRecordError
 from clawjob.domain.instants import from_text
 from clawjob.domain.job_state import JobState
 from clawjob.domain.run import Attempt, Run, State
@@ -154,6 +154,8 @@ def why(ctx: Context, name: str) -> WhyJob:
     """
     try:
         state = ctx.jobs.get(name)
+    except NewerRecordError as error:
+        return WhyJob(name, (WhyLine("newer", f"{error}; the version that wrote it goes on with it"),))
     except UnreadableRecordError as error:
         return WhyJob(name, (WhyLine("invalid", f"{error}; save the job again to heal it"),))
     found = ctx.jobs.definitions([(state.uid, state.version)])[state.uid, state.version]

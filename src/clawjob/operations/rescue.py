@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from clawjob.aws.run_item import run_of
-from clawjob.domain.errors import UnreadableRecordError
+from clawjob.domain.errors import UnreadableRecordError, is_spoiled
 from clawjob.domain.priority import QueueClass
 from clawjob.domain.rescuing import (
     AskToStop,
@@ -52,11 +52,12 @@ class Rescuer:
                 continue
             try:
                 self._rescue_one(run_of(items[run_id]))
-            except UnreadableRecordError as error:
-                self.report.invalid += 1
-                log.warning("run is invalid", extra={"run_id": run_id, "why": error.why})
-                self.ctx.runs.set_aside(items[run_id], error.why)
             except Exception as error:
+                if isinstance(error, UnreadableRecordError) and is_spoiled(error):
+                    self.report.invalid += 1
+                    log.warning("run is invalid", extra={"run_id": run_id, "why": error.why})
+                    self.ctx.runs.set_aside(items[run_id], error.why)
+                    continue
                 self.report.failed += 1
                 log.warning("run is left for a later pass", extra={"run_id": run_id}, exc_info=error)
 

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from clawjob.aws.dynamo import Item
 from clawjob.aws.job_item import state_of
 from clawjob.aws.job_store import DuePage
-from clawjob.domain.errors import UnavailableError, UnreadableRecordError
+from clawjob.domain.errors import NewerRecordError, UnavailableError, UnreadableRecordError
 from clawjob.domain.ids import SHARDS
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobState
@@ -38,13 +38,19 @@ class TickReport:
     """False when the time was up before everything due was seen; the next tick goes on."""
 
 
-def tick(ctx: Context, remaining: Callable[[], timedelta], reserve: timedelta = timedelta(seconds=10)) -> TickReport:
+def tick(
+    ctx: Context,
+    remaining: Callable[[], timedelta],
+    reserve: timedelta = timedelta(seconds=10),
+    function_version: str = "",
+) -> TickReport:
     """Dispatch due jobs and rescue due runs, shard by shard, a page of each in turn.
 
     Args:
         ctx: the service.
         remaining: how much time is left.
         reserve: stop when no more than this is left.
+        function_version: of the scheduler, for who reads the tick's record.
     """
     now = ctx.clock()
     report = TickReport(started_at=now)
@@ -75,6 +81,9 @@ def tick(ctx: Context, remaining: Callable[[], timedelta], reserve: timedelta = 
             "dispatched": report.dispatch.dispatched,
             "missed": report.dispatch.missed,
             "items_read": report.items_read,
+            "left": report.dispatch.failed + report.rescue.failed + report.failed_shards,
+            "invalid": report.dispatch.invalid + report.rescue.invalid,
+            "function_version": function_version,
         }
     )
     return report
@@ -102,6 +111,10 @@ def _states(ctx: Context, uids: tuple[str, ...], report: TickReport) -> list[Job
             continue
         try:
             state = state_of(items[uid])
+        except NewerRecordError as error:
+            report.dispatch.failed += 1
+            log.warning("job is left to the newer version that wrote it", extra={"uid": uid, "why": error.why})
+            continue
         except UnreadableRecordError as error:
             report.dispatch.invalid += 1
             log.warning("job is invalid", extra={"uid": uid, "why": error.why})

@@ -113,7 +113,7 @@ def test_a_job_that_cannot_be_read_is_left_out_of_lists_and_told_alone(api: Clie
         api("POST", "/jobs", job(name))
     uid = api("GET", "/jobs/bad").json["state"]["uid"]
     key = {"pk": {"S": f"JOB#{uid}"}, "sk": {"S": "V#00000001"}}
-    service.dynamodb.put_item(TableName="clawjob-test", Item={**key, "definition": {"S": '{"v": 99}'}})
+    service.dynamodb.put_item(TableName="clawjob-test", Item={**key, "definition": {"S": '{"v": 0}'}})
     fresh = Client(Api(service.fresh_context(), frozenset({"default"}), None).answer)
     assert [item["name"] for item in fresh("GET", "/jobs").json["items"]] == ["good"]
     assert fresh("GET", "/jobs/bad").status == 500
@@ -134,13 +134,40 @@ def test_damaged_rows_leave_the_rest_of_every_list(api: Client, service: Service
             TableName="clawjob-test",
             Key={"pk": {"S": pk}, "sk": {"S": sk}},
             UpdateExpression="SET v = :v",
-            ExpressionAttributeValues={":v": {"N": "99"}},
+            ExpressionAttributeValues={":v": {"N": "0"}},
         )
     assert [item["name"] for item in api("GET", "/jobs").json["items"]] == ["good"]
     assert len(api("GET", "/jobs/good/runs").json["items"]) == 1
     assert api("GET", "/jobs/good/why").status == 200
     assert api("GET", "/jobs/bad/why").status == 200
     assert api("GET", f"/runs/{damaged}").status == 500
+
+
+def test_what_a_newer_version_wrote_is_to_be_asked_for_again(api: Client, service: Service) -> None:
+    """The newer function of a deployment that is under way can answer."""
+    for name in ("row", "definition"):
+        api("POST", "/jobs", job(name))
+    uid = api("GET", "/jobs/definition").json["state"]["uid"]
+    key = {"pk": {"S": f"JOB#{uid}"}, "sk": {"S": "V#00000001"}}
+    service.dynamodb.put_item(TableName="clawjob-test", Item={**key, "definition": {"S": '{"v": 2}'}})
+    service.dynamodb.update_item(
+        TableName="clawjob-test",
+        Key={"pk": {"S": f"JOB#{api('GET', '/jobs/row').json['state']['uid']}"}, "sk": {"S": "STATE"}},
+        UpdateExpression="SET v = :v",
+        ExpressionAttributeValues={":v": {"N": "2"}},
+    )
+    before = service.items()
+    fresh = Client(Api(service.fresh_context(), frozenset({"default"}), None).answer)
+    for name in ("row", "definition"):
+        for reply in (
+            fresh("GET", f"/jobs/{name}"),
+            fresh("PUT", f"/jobs/{name}", job(name), {"If-Match": "*"}),
+            fresh("POST", f"/jobs/{name}/pause"),
+        ):
+            assert (reply.status, reply.headers["retry-after"]) == (503, "1")
+            assert "is newer than" in reply.json["detail"]
+    assert "heal" not in fresh("GET", "/jobs/row/why").text
+    assert service.items() == before
 
 
 def test_kinds_of_problems_have_names_of_their_own() -> None:

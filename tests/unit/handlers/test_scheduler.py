@@ -1,5 +1,6 @@
 """The scheduler's handler: one tick for each event, told to logs and metrics."""
 
+import json
 import logging
 from datetime import timedelta
 from typing import Any
@@ -8,11 +9,13 @@ import pytest
 
 from clawjob.aws.authority import ClockGuard
 from clawjob.aws.clients import make_session_clients
+from clawjob.domain.ids import SHARDS
 from clawjob.domain.job import parse_document
 from clawjob.domain.run import Run, State
 from clawjob.handlers.measures import Measure
 from clawjob.handlers.scheduler import SchedulerHandler
 from clawjob.operations.apply_job import create_job
+from clawjob.operations.dry_tick import JOBS_OF_A_SHARD, RUNS_OF_A_SHARD
 from clawjob.operations.trigger_run import trigger_run
 from clawjob.services import Services
 from clawjob.settings import SchedulerSettings
@@ -164,3 +167,35 @@ def test_a_run_that_does_not_stop_counts_as_failed_when_it_is_closed(
         handler(EVENT, LambdaContext())
     assert now.state is State.TIMED_OUT
     assert [published.of(name) for name in ENDS] == [[0], [1], [0]]
+
+
+def test_a_dry_tick_tells_decisions_as_of_an_instant_and_does_nothing(
+    service: Service, clock: ManualClock, handler: SchedulerHandler, published: Published
+) -> None:
+    add_job(service, "news", schedule={"every": "10m", "offset": "5m"})
+    before = service.items()
+    answer = handler({"dry": True, "at": "2024-03-09T13:00:00.000Z"}, LambdaContext())
+    (job_told,) = [one for one in answer["subjects"] if one["id"].startswith("JOB#")]
+    assert (answer["dry"], answer["at"], answer["finished"]) == (1, "2024-03-09T13:00:00.000Z", True)
+    assert job_told["name"] == "news"
+    assert "catch_up_last" in job_told["decisions"][0]
+    assert json.loads(json.dumps(answer)) == answer
+    assert service.items() == before
+    assert not published
+
+
+def test_the_answer_of_a_dry_tick_fits_into_what_lambda_can_give(
+    service: Service, clock: ManualClock, handler: SchedulerHandler
+) -> None:
+    """6 MB, with as many jobs and runs as it looks at, and the longest names."""
+    add_job(service, "n" * 100, schedule={"cron": "* * * * *", "jitter": "20s"}, priority=5)
+    clock.advance(timedelta(minutes=2))
+    answer = handler({"dry": True}, LambdaContext())
+    of_job = max(len(json.dumps(one)) for one in answer["subjects"])
+    assert of_job * SHARDS * (JOBS_OF_A_SHARD + RUNS_OF_A_SHARD) < 6_000_000 * 0.6
+
+
+def test_a_tick_leaves_its_version_where_a_deployment_looks_for_it(service: Service, handler: SchedulerHandler) -> None:
+    handler(EVENT, LambdaContext(function_version="12"))
+    record = service.context.jobs.last_tick()
+    assert (record["function_version"], record["left"], record["invalid"]) == ("12", 0, 0)
