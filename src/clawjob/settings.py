@@ -10,6 +10,8 @@
 | `CLAWJOB_NAMESPACE` | all | of the metrics in CloudWatch (`clawjob`); the stack gives each stage its own |
 | `CLAWJOB_TIMES` | all | JSON object: seconds for fields of `Times` that differ from the defaults |
 | `CLAWJOB_CLOCK` | all, one machine only | `anchor_real:anchor_moved:speed` of a moved clock, in seconds since 1970 |
+| `CLAWJOB_FUNCTION`, `CLAWJOB_NEW_VERSION` | compare, watch | the scheduler function's name, its new version's number |
+| `CLAWJOB_ACCEPT_SCHEDULE_CHANGES` | compare | `true` lets a version through that decides otherwise |
 | `CLAWJOB_POOL`, `CLAWJOB_SLOTS` | worker | the pool that it serves (`default`), runs at once (5) |
 | `CLAWJOB_WORKER_NAME` | worker | its name; host and process id otherwise |
 | `CLAWJOB_WORK_DIR` | worker | folder for working folders and logs |
@@ -124,6 +126,38 @@ class AuthorizerSettings(CoreSettings):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WatchSettings(CoreSettings):
+    """Of the function that watches a new scheduler after it has the ticks."""
+
+    new_version: int = 0
+    """Number of the scheduler's version that is deployed."""
+
+    @classmethod
+    def values_from(cls, reader: "Reader") -> dict[str, Any]:
+        """Read all fields; what is wrong is left with the reader."""
+        number = reader.required("CLAWJOB_NEW_VERSION", _within(1, 10**9), "the number of a version")
+        return {**CoreSettings.values_from(reader), "new_version": number}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompareSettings(WatchSettings):
+    """Of the function that compares a new scheduler with the old one."""
+
+    function: str = ""
+    """Name of the scheduler function."""
+    accept_changes: bool = False
+
+    @classmethod
+    def values_from(cls, reader: "Reader") -> dict[str, Any]:
+        """Read all fields; what is wrong is left with the reader."""
+        return {
+            **WatchSettings.values_from(reader),
+            "function": reader.required("CLAWJOB_FUNCTION", str, "the scheduler function's name"),
+            "accept_changes": reader.optional("CLAWJOB_ACCEPT_SCHEDULE_CHANGES", _switch, "true or false", False),
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ApiSettings(CoreSettings):
     """Of the API function."""
 
@@ -231,7 +265,7 @@ class Reader:
             return read(text)
         except InvalidInputError as error:
             self.problems += [Problem(f"{variable}.{one.field}", one.message, one.remedy) for one in error.problems]
-        except (TypeError, ValueError, RecursionError):
+        except (KeyError, TypeError, ValueError, RecursionError):
             self.refuse(variable, f"It is {text!a:.80}.", f"Set it to {form}.")
         return None
 
@@ -294,6 +328,10 @@ def _within(low: int, high: int) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def _switch(text: str) -> bool:
+    return {"true": True, "false": False}[text]
 
 
 def _name(text: str) -> str:

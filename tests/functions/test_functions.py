@@ -10,6 +10,8 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("scheduler", "results", "api", "authorizer")
+HOOKS = ("compare", "watch")
+"""Of deployments: they start without settings, so that they can tell what is wrong with them."""
 SETTINGS = {
     "CLAWJOB_TABLE": "clawjob-test",
     "CLAWJOB_RUN_QUEUES": '{"default": {"high": "https://sqs.eu-west-1.amazonaws.com/123456789012/high",'
@@ -37,7 +39,7 @@ def python(code: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run([sys.executable, "-c", code], env=env, cwd=ROOT, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *HOOKS])
 def test_importing_needs_no_settings_and_makes_no_client(name: str) -> None:
     code = f"""
 import boto3.session
@@ -50,7 +52,7 @@ assert callable(module.handler)
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [*NAMES, *HOOKS])
 def test_importing_loads_only_what_the_function_needs(name: str) -> None:
     code = f"import sys, functions.{name}.handler; print(*sys.modules)"
     loaded = set(python(code).stdout.split())

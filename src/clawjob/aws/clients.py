@@ -9,12 +9,17 @@ from botocore.config import Config
 
 if TYPE_CHECKING:
     from mypy_boto3_cloudformation import CloudFormationClient
+    from mypy_boto3_codedeploy import CodeDeployClient
     from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_lambda import LambdaClient
     from mypy_boto3_logs import CloudWatchLogsClient
     from mypy_boto3_sqs import SQSClient
 
 SHORT_READ_SECONDS = 4
 """A worker renews its leases one after another: a call that hangs must end well before the next lease does."""
+
+LONG_READ_SECONDS = 60
+"""A function that is called may take as long as its timeout."""
 
 
 def client_config(pool: int = 10, read_timeout: int = SHORT_READ_SECONDS) -> Config:
@@ -53,6 +58,17 @@ class Clients:
     def cloudformation(self) -> "CloudFormationClient":
         """The client that knows what was deployed."""
         return self.session.client("cloudformation", endpoint_url=self.endpoint_url, config=client_config(self.pool))
+
+    @cached_property
+    def codedeploy(self) -> "CodeDeployClient":
+        """The client that a deployment's hooks answer to."""
+        return self.session.client("codedeploy", endpoint_url=self.endpoint_url, config=client_config(self.pool))
+
+    @cached_property
+    def functions(self) -> "LambdaClient":
+        """The client that calls functions, and waits for their answers."""
+        config = client_config(self.pool, read_timeout=LONG_READ_SECONDS)
+        return self.session.client("lambda", endpoint_url=self.endpoint_url, config=config)
 
     @cached_property
     def logs(self) -> "CloudWatchLogsClient":

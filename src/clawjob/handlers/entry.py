@@ -30,13 +30,14 @@ class MakeHandler(Protocol[S_contra]):
         """Make it."""
 
 
-def lambda_entry(component: str, settings_type: type[S], make: MakeHandler[S]) -> Handler:
+def lambda_entry(component: str, settings_type: type[S], make: MakeHandler[S], *, at_start: bool = True) -> Handler:
     """Make the function that Lambda calls.
 
     Args:
         component: its name in logs and metrics.
         settings_type: read from the environment.
         make: makes the handler.
+        at_start: under Lambda, make it before the first call; else the first call meets what is wrong.
     """
     made: list[Handler] = []
 
@@ -51,6 +52,6 @@ def lambda_entry(component: str, settings_type: type[S], make: MakeHandler[S]) -
     def enter(event: Event, context: Any) -> Any:
         return (made[0] if made else start())(event, context)
 
-    if os.environ.get(UNDER_LAMBDA):
+    if at_start and os.environ.get(UNDER_LAMBDA):
         start()
     return enter

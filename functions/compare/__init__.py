@@ -1,0 +1,1 @@
+"""The function that compares a new scheduler with the old one."""

@@ -1,0 +1,1 @@
+"""The function that watches a new scheduler after it has the ticks."""
