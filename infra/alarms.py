@@ -11,6 +11,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 
+from clawjob.aws.deployments import LIVE
 from clawjob.domain.metrics import Metric
 from clawjob.domain.times import Times
 from infra.config import StageConfig
@@ -129,6 +130,31 @@ def alarm_specs(config: StageConfig, data: Data, control: Control) -> Iterator[A
         late,
         periods=5,
         datapoints=3,
+    )
+
+
+def new_version_spec(name: str, component: Component) -> AlarmSpec:
+    """Describe the alarm that sees a function's new version while it has a share of the calls.
+
+    Of its own failures one is enough: among those of the old version a small share would not be seen.
+    """
+    function = component.function
+    return AlarmSpec(
+        f"new-version-errors-{name}",
+        "function-errors",
+        f"The new version of the {name} function failed while it had a share of the calls.",
+        cloudwatch.Metric(
+            namespace="AWS/Lambda",
+            metric_name="Errors",
+            dimensions_map={
+                "FunctionName": function.function_name,
+                "Resource": f"{function.function_name}:{LIVE}",
+                "ExecutedVersion": function.current_version.version,
+            },
+            statistic="Sum",
+            period=_MINUTE,
+        ),
+        0,
     )
 
 

@@ -1,6 +1,6 @@
 """What each component may do: exactly the calls that it makes, on exactly what it makes them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from aws_cdk import aws_iam as iam
@@ -13,9 +13,11 @@ TABLE: Final = {
     "results": ("BatchGetItem", "ConditionCheckItem", "GetItem", "PutItem", "Query", "UpdateItem"),
     "api": ("BatchGetItem", "ConditionCheckItem", "DeleteItem", "GetItem", "PutItem", "Query", "UpdateItem"),
     "authorizer": ("GetItem",),
+    "watch": ("GetItem",),
     "worker": ("BatchGetItem", "GetItem", "PutItem", "UpdateItem"),
 }
 """Actions on the table and its indexes, by component; those of a transaction's parts count as their own."""
+_BY_KEY_ONLY: Final = {"authorizer", "watch"}
 RUN_QUEUES: Final = {
     "scheduler": ("GetQueueAttributes", "SendMessage"),
     "results": ("SendMessage",),
@@ -34,6 +36,11 @@ DEAD_QUEUES: Final = {
 }
 """What is sent back goes to the queue from which it came."""
 RUN_LOGS: Final = {"api": ("GetLogEvents",), "worker": ("CreateLogStream", "PutLogEvents")}
+CALLED: Final = {"compare": ("InvokeFunction",)}
+"""What a hook of a deployment does with the function that is deployed. That it tells CodeDeploy the outcome, of its
+own deployment group only, is allowed by the group."""
+DEPLOYED: Final = ("GetAlias", "GetProvisionedConcurrencyConfig", "UpdateAlias")
+"""What CodeDeploy does with the functions."""
 TASKS: Final = ("UpdateTaskProtection",)
 """What the agent beside a worker does in the worker's name."""
 
@@ -44,7 +51,7 @@ def statements(component: str, data: Data, own_logs: logs.LogGroup) -> Iterable[
     streams = f"{own_logs.log_group_arn}"
     yield _allow("logs", ("CreateLogStream", "PutLogEvents"), [streams])
     if component in TABLE:
-        indexes = [] if component == "authorizer" else [f"{data.table.table_arn}/index/*"]
+        indexes = [] if component in _BY_KEY_ONLY else [f"{data.table.table_arn}/index/*"]
         yield _allow("dynamodb", TABLE[component], [data.table.table_arn, *indexes])
     if component in RUN_QUEUES:
         yield _allow("sqs", RUN_QUEUES[component], run_queues)
@@ -54,6 +61,34 @@ def statements(component: str, data: Data, own_logs: logs.LogGroup) -> Iterable[
         yield _allow("sqs", DEAD_QUEUES[component], [queue.queue_arn for queue in data.dead_queues.values()])
     if component in RUN_LOGS:
         yield _allow("logs", RUN_LOGS[component], [data.run_log_group.log_group_arn])
+
+
+def hook_statements(hook: str, function_arn: str) -> Iterable[iam.PolicyStatement]:
+    """Give what a hook of a deployment needs besides.
+
+    Args:
+        hook: its name.
+        function_arn: of the function that is deployed. All of its versions: a right to the new one that came with the
+            same deployment may not yet be in force when the hook runs.
+    """
+    if hook in CALLED:
+        yield _allow("lambda", CALLED[hook], [f"{function_arn}:*"])
+
+
+def deployment_statements(
+    functions: Mapping[str, str], hooks: Iterable[str], alarms_arn: str
+) -> Iterable[iam.PolicyStatement]:
+    """Give the statements of CodeDeploy's own role.
+
+    Args:
+        functions: ARN of each function that is deployed, and the name of its alias.
+        hooks: ARNs of the hooks.
+        alarms_arn: the alarms that it may read.
+    """
+    both = [arn for function, alias in functions.items() for arn in (function, f"{function}:{alias}")]
+    yield _allow("lambda", DEPLOYED, both)
+    yield _allow("lambda", ("InvokeFunction",), list(hooks))
+    yield _allow("cloudwatch", ("DescribeAlarms",), [alarms_arn])
 
 
 def worker_statements(pool: str, data: Data, tasks_arn: str) -> Iterable[iam.PolicyStatement]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, cast
 
 import jsii
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration, RemovalPolicy, Stack
 from aws_cdk import aws_apigateway as apigateway
 from aws_cdk import aws_apigatewayv2 as gateway
 from aws_cdk import aws_apigatewayv2_authorizers as authorizers
@@ -21,13 +21,13 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
+from clawjob.aws.deployments import LIVE
 from infra.authority import statements
 from infra.bundle import bundle_folder
 from infra.config import StageConfig
 from infra.data import RESULTS_TIMEOUT, Data
 from infra.log_groups import make_log_group
 
-ALIAS: Final = "live"
 HEALTH: Final = "/api/v1/health"
 AUTHORIZER_CACHE: Final = Duration.seconds(60)
 """How long a revoked token may still be taken."""
@@ -84,8 +84,25 @@ class Control(Construct):
         self.http_api = self._make_http_api()
 
     def _make(self, name: str, timeout: Duration, memory_mib: int, **variables: str) -> Component:
-        config, data, stack = self._config, self._data, Stack.of(self)
         scope = Construct(self, name.capitalize())
+        function, log_group = self.make_function(scope, name, timeout, memory_mib, **variables)
+        # Only ticks are events that Lambda itself would repeat; the next one comes in a minute anyway.
+        alias = lambda_.Alias(scope, "Live", alias_name=LIVE, version=function.current_version, retry_attempts=0)
+        return Component(function, alias, log_group)
+
+    def make_function(
+        self, scope: Construct, name: str, timeout: Duration, memory_mib: int, **variables: str
+    ) -> tuple[lambda_.Function, logs.LogGroup]:
+        """Make a function of the stage's bundle, with its log group and a role that allows what it calls.
+
+        Args:
+            scope: holds all of it.
+            name: its folder in `functions`.
+            timeout: of a call.
+            memory_mib: the processor comes with it.
+            variables: more than every function has.
+        """
+        config, data, stack = self._config, self._data, Stack.of(self)
         log_group = make_log_group(scope, "Logs", config)
         # A role without the managed policy, which allows every log group.
         role = iam.Role(scope, "Role", assumed_by=iam.ServicePrincipal("lambda.amazonaws.com"))
@@ -110,10 +127,10 @@ class Control(Construct):
                 **config.times_variables,
                 **variables,
             },
+            # The way back at once is the alias on an earlier version.
+            current_version_options=lambda_.VersionOptions(removal_policy=RemovalPolicy.RETAIN),
         )
-        # Only ticks are events that Lambda itself would repeat; the next one comes in a minute anyway.
-        alias = lambda_.Alias(scope, "Live", alias_name=ALIAS, version=function.current_version, retry_attempts=0)
-        return Component(function, alias, log_group)
+        return function, log_group
 
     def _tick_each_minute(self) -> events.Rule:
         target = targets.LambdaFunction(

@@ -35,7 +35,7 @@ class Monitoring(Construct):
         self._config = config
         self.topic = self._make_topic()
         self.dashboard = make_dashboard(self, config, data, control, workers)
-        self.alarms = {spec.key: self._make_alarm(spec) for spec in alarm_specs(config, data, control)}
+        self.alarms = {spec.key: self.make_alarm(spec) for spec in alarm_specs(config, data, control)}
         if config.budget_usd:
             self._make_budget()
 
@@ -54,7 +54,8 @@ class Monitoring(Construct):
             topic.add_subscription(subscriptions.EmailSubscription(self._config.alarm_email))
         return topic
 
-    def _make_alarm(self, spec: AlarmSpec) -> cloudwatch.Alarm:
+    def make_alarm(self, spec: AlarmSpec) -> cloudwatch.Alarm:
+        """Make an alarm that reaches the topic."""
         operator, missing = cloudwatch.ComparisonOperator, cloudwatch.TreatMissingData
         alarm = cloudwatch.Alarm(
             self,

@@ -3,6 +3,7 @@
 from aws_cdk import CfnOutput, Environment, Stack, Tags
 from constructs import Construct
 
+from infra.canary import Canary
 from infra.config import StageConfig
 from infra.control import Control
 from infra.data import Data
@@ -30,7 +31,9 @@ class ClawjobStack(Stack):
             workers = Workers(self, "Workers", config, data, Network(self, "Network", config))
             self._show(WorkerCluster=workers.cluster.cluster_name)
         if config.monitoring:
-            Monitoring(self, "Monitoring", config, data, control, workers)
+            monitoring = Monitoring(self, "Monitoring", config, data, control, workers)
+            if config.canary:
+                Canary(self, "Canary", config, control, monitoring)
         self._show(
             ApiUrl=control.http_api.api_endpoint,
             TableName=data.table.table_name,
