@@ -11,7 +11,7 @@ from clawjob.aws.codec import decode_item
 from clawjob.aws.run_item import run_of
 from clawjob.domain.definition import CatchUp, CatchUpMode, Definition
 from clawjob.domain.foresight import LEFT_TO_NEWER, foresee_job
-from clawjob.domain.ids import uid_of
+from clawjob.domain.ids import shard_of, uid_of
 from clawjob.domain.instants import to_text
 from clawjob.domain.run import Outcome, Run, State
 from clawjob.domain.schedule import Repeated, ScheduleSpec
@@ -118,7 +118,7 @@ def written(service: Service, uid: str) -> dict[str, Run]:
     return {run.run_id: run for run in runs if uid_of(run.run_id) == uid or run.uid == uid}
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_what_is_told_is_what_ticks_then_do(service: Service, clock: ManualClock, seed: int) -> None:
     """Whatever the schedule and the policy, after any time without a tick, through the change of the clock."""
     shorten(service.dynamodb, service.sqs)
@@ -230,3 +230,30 @@ def test_what_a_newer_version_wrote_is_left_and_what_is_spoiled_is_set_aside(
         )
     assert decisions(context, newer) == [LEFT_TO_NEWER]
     assert decisions(context, spoiled) == ["set aside"]
+
+
+def test_a_dry_tick_whose_time_is_up_says_so_and_tells_what_it_has(service: Service) -> None:
+    context = service.context
+    for number in range(40):
+        create_job(context, a_job(f"job-{number}", "30 12 * * *"))
+    left = iter([timedelta(seconds=60)] * 5)
+    report = dry_tick(context, context.clock(), lambda: next(left, timedelta(seconds=5)))
+    assert not report.finished
+    assert 0 < len(report.subjects) < 40
+    assert len(dry(context).subjects) == 40
+
+
+def test_of_more_jobs_than_a_sample_holds_those_that_are_due_first_are_told(
+    service: Service, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clawjob.operations.dry_tick.JOBS_OF_A_SHARD", 1)
+    monkeypatch.setattr("clawjob.operations.dry_tick._PAGE", 2)
+    context = service.context
+    due = {}
+    for number in range(40):
+        state = create_job(context, a_job(f"job-{number}", f"{number} 14 * * *")).state
+        due[state.uid] = state.due_at
+    told = {one.id.removeprefix("JOB#") for one in dry(context).subjects}
+    first = {min((uid for uid in due if shard_of(uid) == shard), key=due.__getitem__) for shard in map(shard_of, due)}
+    assert told == first
+    assert len(told) > 8

@@ -74,7 +74,9 @@ class Metric(Enum):
     RESCUED = _scheduler("Rescued", "runs sent again or closed by the rescue")
     LOST = _scheduler("Lost", "attempts whose worker was lost")
     INVALID = _scheduler("Invalid", "jobs and runs that could not be read and were put aside")
-    FAILED = _scheduler("Failed", "jobs, runs and shards left for a later tick because a service refused")
+    FAILED = _scheduler(
+        "Failed", "jobs, runs and shards left for a later tick: a service refused, or a newer version wrote them"
+    )
     UNFINISHED = _scheduler("Unfinished", "ticks that ended before everything due was seen")
     TICK_DURATION = _scheduler("TickDuration", "of a tick", Unit.MILLISECONDS)
     CLOCK_OFFSET = _scheduler("ClockOffset", "AWS's clock minus ours", Unit.SECONDS)
