@@ -1,0 +1,214 @@
+"""Each component may do what it does, and nothing else: calls that were made against the policies of the stack.
+
+What components do is played here: all stories of `support/scenarios.py`, each route of the API, a real worker process.
+The end of a whole test session judges the calls of all other tests as well (`support/suite_privileges.py`).
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from clawjob.api.app import Api
+from clawjob.aws.authority import ClockGuard
+from clawjob.aws.clients import make_session_clients
+from clawjob.aws.log_streams import LogStreams
+from clawjob.domain.definition import Definition
+from clawjob.domain.run import State
+from clawjob.handlers.scheduler import SchedulerHandler
+from clawjob.operations.apply_job import create_job
+from clawjob.services import Services
+from clawjob.settings import SchedulerSettings
+from support import privileges, scenarios
+from support.api import Client, job
+from support.authorizer import authorizer_of
+from support.clock import ManualClock
+from support.lambda_context import LambdaContext
+from support.policies import POOLS, Allowed, Roles, allows, matches, refused, unused
+from support.privileges import Call
+from support.runs import claimed
+from support.service import TABLE, make_service
+from support.stacks import template
+from support.world import make_world
+from worker.conftest import Bench, real_service, until
+
+GROUP = "/clawjob/test/runs"
+FUNCTIONS = ("scheduler", "results", "api", "authorizer")
+UNSEEN: dict[tuple[str, str, str], str] = {
+    **{
+        (name, f"logs:{action}", "own-logs"): "Lambda writes the function's log in the function's name"
+        for name in FUNCTIONS
+        for action in ("CreateLogStream", "PutLogEvents")
+    },
+    **{
+        ("results", f"sqs:{action}", "queue/results"): "Lambda takes messages for the function in the function's name"
+        for action in ("ChangeMessageVisibility", "DeleteMessage", "GetQueueAttributes", "ReceiveMessage")
+    },
+    ("worker", "ecs:UpdateTaskProtection", "tasks"): "the agent beside a worker does it in the worker's name",
+}
+"""Reasons why an action is allowed that none of our calls needs."""
+
+
+@pytest.fixture(scope="module")
+def roles(request: pytest.FixtureRequest) -> Roles:
+    found = Roles(template(stage="dev", pools=POOLS))
+    request.config.pluginmanager.get_plugin("privileges").know(found)
+    return found
+
+
+@pytest.fixture(scope="module")
+def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[frozenset[Call]]:
+    """All calls of all components in everything that is played here."""
+    from moto import mock_aws
+
+    before = set(privileges.SEEN)
+    privileges.SEEN.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        # Two shards save most of a tick's queries.
+        patch.setattr("clawjob.domain.ids.SHARDS", 2)
+        patch.setattr("clawjob.operations.tick.SHARDS", 2)
+        for priority in (1, 5):
+            patch.setattr(scenarios, "a_job", partial(scenarios.a_job, priority=priority))
+            with mock_aws():
+                play_stories()
+    with mock_aws():
+        play_requests()
+    play_worker(tmp_path_factory.mktemp("worker"))
+    found = frozenset(privileges.SEEN)
+    privileges.SEEN.update(before)
+    yield found
+
+
+def play_stories() -> None:
+    clock = ManualClock()
+    world = make_world(clock)
+    for story in scenarios.STORIES:
+        world.reset()
+        scenarios.play(world, story)
+    clock.stop()
+
+
+def play_requests() -> None:
+    """Each route of the API with what can come of it, the authorizer, and the scheduler's hourly count."""
+    clock = ManualClock()
+    service = make_service(clock, pools=("default", privileges.OTHER_POOL))
+    service.logs.create_log_group(logGroupName=GROUP)
+    api = Client(Api(service.context, frozenset(service.urls.run), LogStreams(service.logs, GROUP)).answer)
+    minutely = {"cron": "* * * * *"}
+    for pool in service.urls.run:
+        for priority in (1, 5):
+            document = job(f"{pool}-{priority}", pool=pool, priority=priority, params={"page": 1}, schedule=minutely)
+            assert api("POST", "/jobs", document).status == 201
+            assert api("POST", f"/jobs/{pool}-{priority}/runs", {"params": {"page": 2}}).status == 201
+    (received,) = service.receive()
+    run_id = claimed(service.context, received).run.run_id
+    for target in ("/health", "/whoami", "/jobs", "/jobs/default-1", "/jobs/default-1/next", "/jobs/default-1/why"):
+        assert api("GET", target).status == 200
+    for target in ("/jobs/default-1/runs", f"/runs/{run_id}", f"/runs/{run_id}/log", "/tokens"):
+        assert api("GET", target).status == 200
+    assert api("PUT", "/jobs/default-1", job("default-1"), {"If-Match": "*"}).status == 200
+    assert api("POST", "/jobs/default-1/pause").status == api("POST", "/jobs/default-1/resume").status == 200
+    assert api("POST", f"/runs/{run_id}/cancel").status == 202
+    assert api("DELETE", "/jobs/default-1").status == 204
+    token = api("POST", "/tokens", {"name": "ci", "role": "viewer"}).json
+    event = {"headers": {"authorization": f"Bearer {token['token']}"}}
+    assert authorizer_of(service)(event, LambdaContext())["isAuthorized"]
+    assert api("DELETE", f"/tokens/{token['token_id']}").status == 204
+    settings = SchedulerSettings(table=TABLE, run_queues=service.urls.run)
+    services = Services(service.context, make_session_clients(), ClockGuard(clock))
+    assert SchedulerHandler(settings, services)({"count": True}, LambdaContext())["active_jobs"] == 3
+    clock.stop()
+
+
+def play_worker(folder: Path) -> None:
+    """A worker process executes a run of each queue, ships its output, and hands back what it does not end."""
+    with real_service(folder) as bench:
+        bench.logs.create_log_group(logGroupName=GROUP)
+        runs = [start(bench, f"short-{priority}", "print('hello')", priority) for priority in (1, 5)]
+        worker = bench.start_worker(CLAWJOB_LOG_GROUP=GROUP)
+        assert {bench.final(run_id).state for run_id in runs} == {State.SUCCEEDED}
+        runs = [start(bench, f"long-{priority}", "import time; time.sleep(600)", priority) for priority in (1, 5)]
+        until(lambda: all(bench.run(run_id).state is State.RUNNING for run_id in runs))
+        worker.terminate()
+        assert worker.wait(30) == 0
+        assert {bench.run(run_id).state for run_id in runs} == {State.QUEUED}
+
+
+def start(bench: Bench, name: str, code: str, priority: int) -> str:
+    definition = Definition(name=name, command=sys.executable, args=("-c", code), priority=priority)
+    create_job(bench.context, definition)
+    return bench.trigger(name)
+
+
+def test_no_component_makes_a_call_that_its_role_does_not_allow(calls: frozenset[Call], roles: Roles) -> None:
+    assert {call.component for call in calls} == {one.component for one in roles.allowed}
+    assert refused(calls, roles.allowed, roles.arns) == []
+
+
+def test_each_action_that_a_role_allows_is_needed_or_has_a_reason(calls: frozenset[Call], roles: Roles) -> None:
+    needless = {(one.component, one.action, kind(roles, one)) for one in unused(calls, roles.allowed, roles.arns)}
+    assert needless == set(UNSEEN)
+
+
+def kind(roles: Roles, one: Allowed) -> str:
+    """What something is allowed on, in words that do not change."""
+    known = {arn: on for on, arn in roles.arns.items()}
+    if one.resource in known:
+        return known[one.resource]
+    if ":log-group:" in one.resource:
+        return "own-logs"
+    return "tasks" if ":task/" in one.resource else one.resource
+
+
+def test_an_action_that_is_taken_away_is_missed_whichever_it_is(calls: frozenset[Call], roles: Roles) -> None:
+    needed = roles.allowed - set(unused(calls, roles.allowed, roles.arns))
+    assert len(needed) > 30
+    for one in needed:
+        assert refused(calls, roles.allowed - {one}, roles.arns), one
+
+
+def test_an_action_that_is_added_is_noticed(calls: frozenset[Call], roles: Roles) -> None:
+    for component in (*FUNCTIONS, "worker"):
+        for action, on in (
+            ("dynamodb:Scan", "table"),
+            ("dynamodb:DeleteTable", "table"),
+            ("sqs:PurgeQueue", "queue/results"),
+            ("sqs:SendMessage", "queue/ticks-dead"),
+            ("logs:DeleteLogStream", "run-logs"),
+        ):
+            more = Allowed(component, action, roles.arns[on])
+            assert more in unused(calls, roles.allowed | {more}, roles.arns)
+            assert refused([Call(component, action, on)], roles.allowed, roles.arns)
+
+
+def test_a_worker_may_not_touch_the_queues_of_another_pool(roles: Roles) -> None:
+    for action in ("sqs:ReceiveMessage", "sqs:SendMessage", "sqs:DeleteMessage"):
+        assert refused([Call("worker", action, "queue/runs-other-low")], roles.allowed, roles.arns)
+        assert not refused([Call("worker", action, "queue/runs-default-low")], roles.allowed, roles.arns)
+
+
+def test_the_judge_reads_policies_as_iam_does() -> None:
+    queue = "arn:aws:sqs:eu-west-1:123456789012:runs"
+    assert allows(Allowed("api", "sqs:SendMessage", queue), "api", "sqs:SendMessage", queue)
+    assert allows(Allowed("api", "sqs:sendmessage", queue), "api", "sqs:SendMessage", queue)
+    assert allows(Allowed("api", "sqs:Send*", "arn:aws:sqs:*:*:r?ns"), "api", "sqs:SendMessage", queue)
+    assert not allows(Allowed("api", "sqs:SendMessage", queue), "worker", "sqs:SendMessage", queue)
+    assert not allows(Allowed("api", "sqs:Send", queue), "api", "sqs:SendMessage", queue)
+    assert not allows(Allowed("api", "sqs:SendMessage", queue), "api", "sqs:SendMessage", queue + "-dead")
+    assert not matches("a.c", "abc")
+    assert not matches("a?c", "ac")
+    assert matches("*", "any:thing\n")
+
+
+def test_what_iam_is_asked_about_a_transaction_are_its_parts() -> None:
+    parts = [{"Put": {}}, {"Update": {}}, {"Delete": {}}, {"ConditionCheck": {}}]
+    assert list(privileges.actions_of("TransactWriteItems", {"TransactItems": parts})) == [
+        (f"dynamodb:{name}", "table") for name in ("PutItem", "UpdateItem", "DeleteItem", "ConditionCheckItem")
+    ]
+    url = "https://sqs.eu-west-1.amazonaws.com/123456789012/clawjob-test-runs-default-high"
+    batch = privileges.actions_of("SendMessageBatch", {"QueueUrl": url, "Entries": []})
+    assert list(batch) == [("sqs:SendMessage", "queue/runs-default-high")]
+    with pytest.raises(ValueError, match="RunTask"):
+        list(privileges.actions_of("RunTask", {"taskDefinition": "t"}))
