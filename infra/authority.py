@@ -1,6 +1,6 @@
 """What each component may do: exactly the calls that it makes, on exactly what it makes them.
 
-`tests/infra/test_authority.py` compares this with calls that were made: what is missing here fails, and what is too much.
+`tests/infra/test_authority.py` compares this with calls that were made: too little here fails, and too much does.
 """
 
 from collections.abc import Iterable

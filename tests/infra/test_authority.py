@@ -4,10 +4,12 @@ What components do is played here: all stories of `support/scenarios.py`, each r
 The end of a whole test session judges the calls of all other tests as well (`support/suite_privileges.py`).
 """
 
+import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,16 +23,17 @@ from clawjob.handlers.scheduler import SchedulerHandler
 from clawjob.operations.apply_job import create_job
 from clawjob.services import Services
 from clawjob.settings import SchedulerSettings
+from infra.config import PRESETS, stage_config
 from support import privileges, scenarios
 from support.api import Client, job
 from support.authorizer import authorizer_of
 from support.clock import ManualClock
 from support.lambda_context import LambdaContext
-from support.policies import POOLS, Allowed, Roles, allows, matches, refused, unused
+from support.policies import POOLS, Allowed, Roles, allows, listed, matches, refused, unused
 from support.privileges import Call
 from support.runs import claimed
 from support.service import TABLE, make_service
-from support.stacks import template
+from support.stacks import Template, everywhere, template
 from support.world import make_world
 from worker.conftest import Bench, real_service, until
 
@@ -50,6 +53,12 @@ UNSEEN: dict[tuple[str, str, str], str] = {
 }
 """Reasons why an action is allowed that none of our calls needs."""
 
+STARS = {
+    "ecr:GetAuthorizationToken on *": "AWS grants the login to image registries for all of them or not at all",
+    "ecs:UpdateTaskProtection on tasks of the cluster": "a task protects itself, and its id is not known before",
+}
+"""Reasons for each wildcard in what a policy of the stack allows. A log group's ARN ends with one of its own."""
+
 
 @pytest.fixture(scope="module")
 def roles(request: pytest.FixtureRequest) -> Roles:
@@ -59,7 +68,7 @@ def roles(request: pytest.FixtureRequest) -> Roles:
 
 
 @pytest.fixture(scope="module")
-def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[frozenset[Call]]:
+def calls(tmp_path_factory: pytest.TempPathFactory) -> frozenset[Call]:
     """All calls of all components in everything that is played here."""
     from moto import mock_aws
 
@@ -78,7 +87,7 @@ def calls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[frozenset[Call]]
     play_worker(tmp_path_factory.mktemp("worker"))
     found = frozenset(privileges.SEEN)
     privileges.SEEN.update(before)
-    yield found
+    return found
 
 
 def play_stories() -> None:
@@ -191,6 +200,38 @@ def test_a_worker_may_not_touch_the_queues_of_another_pool(roles: Roles) -> None
     for action in ("sqs:ReceiveMessage", "sqs:SendMessage", "sqs:DeleteMessage"):
         assert refused([Call("worker", action, "queue/runs-other-low")], roles.allowed, roles.arns)
         assert not refused([Call("worker", action, "queue/runs-default-low")], roles.allowed, roles.arns)
+
+
+@pytest.mark.parametrize("stage", PRESETS)
+def test_each_wildcard_in_a_policy_has_a_reason(stage: str) -> None:
+    stack = template(stage=stage)
+    statements = list(allowing(stack))
+    assert len(statements) > 10
+    stars = set()
+    for statement in statements:
+        assert "*" not in json.dumps(statement.get("Principal", "")), statement
+        assert not statement.keys() & {"NotAction", "NotPrincipal", "NotResource"}, statement
+        for action in listed(statement["Action"]):
+            assert "*" not in action, statement
+            for resource in listed(statement.get("Resource", [])):
+                if "*" in json.dumps(resource):
+                    assert action.split(":")[0] not in {"dynamodb", "sqs", "s3"}, statement
+                    on = "tasks of the cluster" if ":task/" in json.dumps(resource) else resource
+                    stars.add(f"{action} on {on}")
+    assert stars == (set(STARS) if stage_config({"stage": stage}).workers else set())
+
+
+def allowing(stack: Template) -> Iterator[Mapping[str, Any]]:
+    """Statements that allow something, of whatever policy; those of queues and buckets that refuse may say `*`."""
+    for value in everywhere(stack.body):
+        if isinstance(value, Mapping) and isinstance(value.get("Statement"), list):
+            yield from (one for one in value["Statement"] if one["Effect"] == "Allow")
+
+
+def test_functions_have_no_policies_that_aws_writes() -> None:
+    for stage in PRESETS:
+        for role in template(stage=stage).properties("AWS::IAM::Role"):
+            assert not role.get("ManagedPolicyArns"), role
 
 
 def test_the_judge_reads_policies_as_iam_does() -> None:

@@ -120,9 +120,7 @@ def matches(pattern: str, text: str) -> bool:
 def allows(one: Allowed, component: str, action: str, resource: str) -> bool:
     """Whether this lets a component make a call; IAM does not mind the case of actions."""
     return (
-        one.component == component
-        and matches(one.action.lower(), action.lower())
-        and matches(one.resource, resource)
+        one.component == component and matches(one.action.lower(), action.lower()) and matches(one.resource, resource)
     )
 
 
