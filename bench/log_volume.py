@@ -1,7 +1,7 @@
 """Prints as JSON how many bytes each function logs in one call, and the metrics in them; a process of its own.
 
-Lambda takes the log from a process's standard output, so that is what is measured. A tick and the count find nothing to do;
-the results function settles a run that succeeded; the API lists no jobs; the worker takes and ends one run.
+Lambda takes the log from a process's standard output, so that is what is measured. Tick and count find nothing to do; the
+results function settles a run that succeeded; the API lists no jobs; the worker takes and ends one run.
 """
 
 import io
@@ -95,7 +95,10 @@ def _set_environment(queues: str, results: str) -> None:
 def _read(text: str) -> dict[str, Any]:
     lines = [json.loads(line) for line in text.splitlines()]
     names = {
-        metric["Name"] for line in lines for one in line.get("_aws", {}).get("CloudWatchMetrics", []) for metric in one["Metrics"]
+        metric["Name"]
+        for line in lines
+        for one in line.get("_aws", {}).get("CloudWatchMetrics", [])
+        for metric in one["Metrics"]
     }
     return {"bytes": len(text.encode()), "metrics": len(names)}
 

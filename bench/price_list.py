@@ -1,6 +1,6 @@
 """AWS's list prices of us-east-1 that costs are computed from, each with its source, and what is free for ever.
 
-Dollars without taxes and discounts. What a source says `not confirmed` of is from memory: look it up before you rely on it.
+Dollars without taxes and discounts. A source `not confirmed` is memory: look it up before you rely on it.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Price:
 
 
 _M: Final = 1e6
-_DYNAMODB: Final = "aws.amazon.com/dynamodb/pricing/on-demand"
+_DYNAMODB: Final = "airbyte.com/data-engineering-resources/dynamodb-pricing"
 _FARGATE: Final = "vantage.sh"
 _CLOUDWATCH: Final = "aws.amazon.com/cloudwatch/pricing"
 WRITE: Final = Price("DynamoDB write", 0.625, "million write units", _M, _DYNAMODB)
