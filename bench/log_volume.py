@@ -1,18 +1,20 @@
 """Prints as JSON how many bytes each function logs in one call, and the metrics in them; a process of its own.
 
-Lambda takes the log from a process's standard output, so that is what is measured. Tick and count find nothing to do; the
-results function settles a run that succeeded; the API lists no jobs; the worker takes and ends one run.
+Lambda takes the log from a process's standard output, so that is what is measured. Tick and count find nothing to do;
+the results function settles a run that succeeded; the API lists no jobs; the worker takes and ends one run.
 """
 
 import io
 import json
 import logging
+import os
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
 from typing import Any, Final
 
-from bench.account import TABLE, use_no_account
-from bench.life import Life, hourly
+from bench.account import TABLE, hourly, use_no_account
+from bench.life import Life
 from bench.stage import stage
 from clawjob.domain.metrics import Metric
 from clawjob.operations.apply_job import create_job
@@ -65,13 +67,13 @@ def measure() -> dict[str, Any]:
             },
         }
         scheduler = lambda_entry("scheduler", SchedulerSettings, SchedulerHandler)
-        calls = {
+        results = lambda_entry("results", ResultsSettings, ResultsHandler)
+        api = lambda_entry("api", ApiSettings, ApiHandler)
+        calls: dict[str, Callable[[], object]] = {
             "tick": lambda: scheduler({}, LambdaContext()),
             "count": lambda: scheduler({"count": True}, LambdaContext()),
-            "results": lambda: lambda_entry("results", ResultsSettings, ResultsHandler)(
-                {"Records": records}, LambdaContext()
-            ),
-            "api": lambda: lambda_entry("api", ApiSettings, ApiHandler)(request, LambdaContext()),
+            "results": lambda: results({"Records": records}, LambdaContext()),
+            "api": lambda: api(request, LambdaContext()),
         }
         for name, call in calls.items():
             log.seek(0)
@@ -82,8 +84,6 @@ def measure() -> dict[str, Any]:
 
 
 def _set_environment(queues: str, results: str) -> None:
-    import os
-
     os.environ.update(
         CLAWJOB_TABLE=TABLE,
         CLAWJOB_RUN_QUEUES=queues,

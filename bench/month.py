@@ -129,13 +129,13 @@ def workers_for(counts: Mapping[str, Any], stage: str, runs: float) -> float:
     (pool,), (minimum,) = stack["pools"], stack["minimum_workers"]
     if not runs:
         return float(minimum)
-    return max(1.0, runs * ASSUMED.run_seconds / pool["slots"] / ASSUMED.busy / SECONDS)
+    return max(1.0, runs * ASSUMED.run_seconds / float(pool["slots"]) / ASSUMED.busy / SECONDS)
 
 
 def nightly_workers(counts: Mapping[str, Any], stage: str, runs: float) -> float:
     """The same where all runs of a day come at once and the pool has a minimum of 0, so that workers end after them."""
     (pool,) = counts["stacks"][stage]["pools"]
-    busy = runs * ASSUMED.run_seconds / pool["slots"] / ASSUMED.busy / 3600
+    busy = runs * ASSUMED.run_seconds / float(pool["slots"]) / ASSUMED.busy / 3600
     return (busy + ASSUMED.nights * ASSUMED.idle_hours) / HOURS
 
 
@@ -269,7 +269,8 @@ def _of_runs(counts: Mapping[str, Any], stack: Mapping[str, Any], runs: float, w
 def _fargate(stack: Mapping[str, Any], workers: float) -> list[Line]:
     (pool,) = stack["pools"]
     hours = workers * HOURS
-    how = f"{workers:.3g} worker{'' if workers == 1 else 's'} of {pool['vcpu']:g} vCPU, {pool['gb']:g} GB, {pool['slots']} slots"
+    many = f"{workers:.3g} worker{'' if workers == 1 else 's'}"
+    how = f"{many} of {pool['vcpu']:g} vCPU, {pool['gb']:g} GB, {pool['slots']} slots"
     return [
         Line("Fargate: processor", prices.VCPU, hours * pool["vcpu"], how),
         Line("Fargate: memory", prices.MEMORY, hours * pool["gb"]),

@@ -87,8 +87,8 @@ What is neither counted nor a price, in `bench/month.py`:
 |---|---|
 {assumed}
 
-Five long polls of 20 s at an empty queue are what AWS's documentation says of Lambda's pollers. Times of functions are guesses on the safe side: ours
-are measured on a machine, not in Lambda.
+Lambda keeps five long polls of 20 s at an empty queue, [says AWS](https://docs.aws.amazon.com/lambda/latest/dg/services-sqs-scaling.html); fewer only where no
+maximum of calls at once is set, as it is here. Times of functions are guesses on the safe side: ours are measured on a machine, not in Lambda.
 
 ## Prices
 
@@ -97,7 +97,7 @@ are measured on a machine, not in Lambda.
 | what | price | per | always free | source |
 |---|---|---|---|---|
 {prices}
-"""
+"""  # noqa: E501 - lines of the page
 
 
 def page() -> str:

@@ -54,7 +54,8 @@ def test_an_idle_dev_stage_costs_less_than_five_dollars_with_what_is_always_free
     counts = read_counts() | {"stacks": {"dev": count_stack(template(stage="dev").body)}}
     assert counts["stacks"]["dev"]["minimum_workers"] == [0]
     bill = month(counts, "dev")
-    assert bill.dollars_paid < LIMIT, [f"{line.what}: {paid:.2f}" for line, paid in zip(bill.lines, bill.paid())]
+    by_line = [f"{line.what}: {paid:.2f}" for line, paid in zip(bill.lines, bill.paid(), strict=True)]
+    assert bill.dollars_paid < LIMIT, by_line
 
 
 @pytest.mark.parametrize("stage", STAGES)
