@@ -62,7 +62,7 @@ STARS = {
 
 @pytest.fixture(scope="module")
 def roles(request: pytest.FixtureRequest) -> Roles:
-    found = Roles(template(stage="dev", pools=POOLS))
+    found = Roles(template(stage="prod", pools=POOLS))
     request.config.pluginmanager.get_plugin("privileges").know(found)
     return found
 
@@ -160,7 +160,7 @@ def test_no_component_makes_a_call_that_its_role_does_not_allow(calls: frozenset
 
 def test_each_action_that_a_role_allows_is_needed_or_has_a_reason(calls: frozenset[Call]) -> None:
     # Of one pool: what is done with the queues of one is done with those of another.
-    roles = Roles(template(stage="dev"))
+    roles = Roles(template(stage="prod"))
     needless = {(one.component, one.action, kind(roles, one)) for one in unused(calls, roles.allowed, roles.arns)}
     assert needless == set(UNSEEN)
 

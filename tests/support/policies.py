@@ -63,18 +63,28 @@ class Roles:
         for index in self._stack.resources[table]["Properties"]["GlobalSecondaryIndexes"]:
             name = index["IndexName"]
             arns[f"table/index/{name}"] = f"{self._arn(table)}/index/{name}"
+        for name, function in self._functions():
+            # A version of it; what is called is never the function alone.
+            arns[f"function/{name}"] = f"{self._arn(function)}:1"
+        for group, one in self._stack.of_type("AWS::CodeDeploy::DeploymentGroup").items():
+            application = self._resolved(one["Properties"]["ApplicationName"])
+            arns["deployment"] = _ARN.format("codedeploy", f"deploymentgroup:{application}/{group}")
         arns["run-logs"] = f"{self._arn(outputs['RunLogGroup']).removesuffix('*')}log-stream:run/1"
         return arns
 
     def _roles(self) -> Iterator[tuple[str, str]]:
-        for one in self._stack.properties("AWS::Lambda::Function"):
-            handler = re.fullmatch(r"functions\.(\w+)\.handler\.handler", one["Handler"])
-            # The CDK may bring functions of its own.
-            if handler:
-                yield handler[1], one["Role"]["Fn::GetAtt"][0]
+        for name, function in self._functions():
+            yield name, self._stack.resources[function]["Properties"]["Role"]["Fn::GetAtt"][0]
         for key, task in self._stack.of_type("AWS::ECS::TaskDefinition").items():
             if key.startswith("WorkersPooldefault"):
                 yield "worker", task["Properties"]["TaskRoleArn"]["Fn::GetAtt"][0]
+
+    def _functions(self) -> Iterator[tuple[str, str]]:
+        """Names and logical ids of our functions; the CDK may bring some of its own."""
+        for key, one in self._stack.of_type("AWS::Lambda::Function").items():
+            handler = re.fullmatch(r"functions\.(\w+)\.handler\.handler", one["Properties"]["Handler"])
+            if handler:
+                yield handler[1], key
 
     def _statements(self, role: str) -> Iterator[Mapping[str, Any]]:
         properties = self._stack.resources[role]["Properties"]

@@ -25,7 +25,10 @@ OTHER_POOL = "other"
 
 
 class Call(NamedTuple):
-    """One kind of call; `on` is `table`, `table/index/NAME`, `queue/NAME` or `run-logs`."""
+    """One kind of call.
+
+    `on` is `table`, `table/index/NAME`, `queue/NAME`, `run-logs`, `function/NAME` or `deployment`.
+    """
 
     component: str
     action: str
@@ -68,6 +71,10 @@ def actions_of(operation: str, parameters: Mapping[str, Any]) -> Iterator[tuple[
         yield f"sqs:{operation.removesuffix('Batch')}", f"queue/{_queue_of(parameters['QueueUrl'])}"
     elif "logGroupName" in parameters:
         yield f"logs:{operation}", "run-logs"
+    elif operation == "Invoke":
+        yield "lambda:InvokeFunction", f"function/{parameters['FunctionName'].rpartition('-')[2]}"
+    elif "deploymentId" in parameters:
+        yield f"codedeploy:{operation}", "deployment"
     else:
         raise ValueError(f"tests/support/privileges.py does not know what IAM is asked about {operation}")
 
@@ -94,6 +101,7 @@ def noting() -> Iterator[None]:
     from clawjob.runner.keeper import LeaseKeeper
     from clawjob.runner.slot import Slot
 
+    # A function of a new kind gets a line here.
     entries: tuple[tuple[type, str, str], ...] = (
         (SchedulerHandler, "__call__", "scheduler"),
         (ResultsHandler, "__call__", "results"),
