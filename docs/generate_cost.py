@@ -54,7 +54,7 @@ Runs of {run_seconds:g} s, one after another all month, one pool of workers with
 where there is work for more than one; with less work one worker is there all the time, for it is ended only after 15 idle minutes. {requests:,.0f} requests to
 the API.
 
-What is as in the idle stage is one line.
+What costs the same without runs and workers is one line.
 
 ### 10,000 runs
 
@@ -103,7 +103,7 @@ maximum of calls at once is set, as it is here. Times of functions are guesses o
 def page() -> str:
     """Return docs/cost.md as it should be."""
     counts = read_counts()
-    dev, prod = month(counts, "dev"), month(counts, "prod")
+    dev, prod, alone = month(counts, "dev"), month(counts, "prod"), month(counts, "prod", workers=0)
     few, many = month(counts, "prod", FEW), month(counts, "prod", MANY)
     bills = {"idle, stage `dev`": dev, "idle, stage `prod`": prod, "10,000 runs": few, "1,000,000 runs": many}
     fargate = fargate_dollars(many.lines)
@@ -121,8 +121,8 @@ def page() -> str:
         slots=pool["slots"],
         busy=ASSUMED.busy,
         requests=ASSUMED.requests,
-        few=_bill(few, prod),
-        many=_bill(many, prod),
+        few=_bill(few, alone),
+        many=_bill(many, alone),
         spot=prices.SPOT,
         many_spot=_dollars(fargate * prices.SPOT),
         many_fargate=_dollars(fargate),
@@ -161,7 +161,7 @@ def with_costs(text: str) -> str:
 
 
 def _bill(bill: Bill, idle: Bill | None = None) -> str:
-    """A table; lines that are those of an idle month too are added up."""
+    """Write a table; lines that are those of an idle month too are added up."""
     head = "| | how much | list price | with what is always free | |\n|---|---|---|---|---|\n"
     known = set(idle.lines) if idle else set()
     both = list(zip(bill.lines, bill.paid(), strict=True))
@@ -173,7 +173,16 @@ def _bill(bill: Bill, idle: Bill | None = None) -> str:
     if known:
         dollars = sum(line.dollars for line, _ in both if line in known)
         free = sum(paid for line, paid in both if line in known)
-        lines.insert(0, ["as idle: ticks, alarms, dashboard, polls", "", _dollars(dollars), _dollars(free), ""])
+        lines.insert(
+            0,
+            [
+                "without runs and workers: ticks, alarms, dashboard, Lambda's polls",
+                "",
+                _dollars(dollars),
+                _dollars(free),
+                "",
+            ],
+        )
     total = ["**together**", "", f"**{_dollars(bill.dollars)}**", f"**{_dollars(bill.dollars_paid)}**", ""]
     return head + _rows([*lines, total])
 
