@@ -53,7 +53,7 @@ def acting(component: str) -> Iterator[None]:
 def note(component: str, operation: str, parameters: Mapping[str, Any]) -> None:
     """Note a call of a component; no component is a test's own call."""
     if component:
-        SEEN.update(Call(component, action, on) for action, on in actions_of(operation, parameters))
+        SEEN.update(Call(str(component), action, on) for action, on in actions_of(operation, parameters))
 
 
 def actions_of(operation: str, parameters: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
