@@ -7,6 +7,7 @@ The end of a whole test session judges the calls of all other tests as well (`su
 import json
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from clawjob.api.app import Api
 from clawjob.aws.authority import ClockGuard
 from clawjob.aws.clients import make_session_clients
+from clawjob.aws.dead_letters import DeadLetters
 from clawjob.aws.log_streams import LogStreams
 from clawjob.domain.definition import Definition
 from clawjob.domain.run import State
@@ -110,7 +112,10 @@ def play_requests() -> None:
     clock = ManualClock()
     service = make_service(clock, pools=("default", privileges.OTHER_POOL))
     service.logs.create_log_group(logGroupName=GROUP)
-    api = Client(Api(service.context, frozenset(service.urls.run), LogStreams(service.logs, GROUP)).answer)
+    logs = LogStreams(service.logs, GROUP)
+    ticks = service.sqs.create_queue(QueueName="clawjob-test-ticks-dead")["QueueUrl"]
+    letters = DeadLetters.of(service.context.queues, ticks, timedelta(0))
+    api = Client(Api(service.context, frozenset(service.urls.run), logs, letters).answer)
     minutely = {"cron": "* * * * *"}
     for pool in service.urls.run:
         for priority in (1, 5):
@@ -127,6 +132,16 @@ def play_requests() -> None:
     assert api("POST", "/jobs/default-1/pause").status == api("POST", "/jobs/default-1/resume").status == 200
     assert api("POST", f"/runs/{run_id}/cancel").status == 202
     assert api("DELETE", "/jobs/default-1").status == 204
+    for name, url in {**service.urls.dead, "ticks": ticks}.items():
+        for method, target in (
+            ("GET", f"/dead-letters?queue={name}"),
+            ("POST", f"/dead-letters/{name}/redrive"),
+            ("DELETE", f"/dead-letters/{name}?all=true"),
+        ):
+            service.sqs.send_message(QueueUrl=url, MessageBody="{}")
+            # What was shown before is hidden for a while.
+            clock.advance(timedelta(minutes=10))
+            assert api(method, target).status in {200, 409 if name == "ticks" else 200}
     token = api("POST", "/tokens", {"name": "ci", "role": "viewer"}).json
     event = {"headers": {"authorization": f"Bearer {token['token']}"}}
     assert authorizer_of(service)(event, LambdaContext())["isAuthorized"]
