@@ -30,6 +30,7 @@ class LambdaContext:
     """As the functions look at it."""
 
     function_name = "clawjob-dev-ControlSchedulerFunction0A1B2C3D-abcdefghijkl"
+    function_version = "17"
     memory_limit_in_mb = 512
     invoked_function_arn = f"arn:aws:lambda:us-east-1:123456789012:function:{function_name}:live"
     aws_request_id = "11111111-2222-3333-4444-555555555555"
