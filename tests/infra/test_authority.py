@@ -128,7 +128,7 @@ def play_requests() -> None:
     run_id = claimed(service.context, received).run.run_id
     for target in ("/health", "/whoami", "/jobs", "/jobs/default-1", "/jobs/default-1/next", "/jobs/default-1/why"):
         assert api("GET", target).status == 200
-    for target in ("/jobs/default-1/runs", f"/runs/{run_id}", f"/runs/{run_id}/log", "/tokens"):
+    for target in ("/openapi.json", "/jobs/default-1/runs", f"/runs/{run_id}", f"/runs/{run_id}/log", "/tokens"):
         assert api("GET", target).status == 200
     assert api("PUT", "/jobs/default-1", job("default-1"), {"If-Match": "*"}).status == 200
     assert api("POST", "/jobs/default-1/pause").status == api("POST", "/jobs/default-1/resume").status == 200
