@@ -79,6 +79,7 @@ docs: $(READY) ## write the pages that are made from the code
 	@$(BIN)/python docs/generate_state_machine.py
 	@$(BIN)/python docs/generate_job_reference.py
 	@$(BIN)/python docs/generate_openapi.py
+	@PYTHONPATH=. $(BIN)/python docs/generate_cost.py
 
 bench: $(READY) ## measure cost and speed, print a table, write bench/results/
 	$(BIN)/python -m bench

@@ -2,28 +2,14 @@
 
 from typing import Final
 
+from bench import price_list as prices
 from bench.life import DISPATCH, EVENT_SOURCE, SETTLE, WORK, Cost, minutely, one_retry, plain
 from bench.report import Result, Row
 
-PRICES_READ_AT: Final = "2026-12"
-WRITE: Final = 0.625
-"""Dollars for a million DynamoDB write units, on demand."""
-READ: Final = 0.125
-SQS: Final = 0.40
-"""Dollars for a million requests."""
-LAMBDA_REQUEST: Final = 0.20
-LAMBDA_GB_SECOND: Final = 0.0000133334
-"""Arm."""
-FARGATE_VCPU_HOUR: Final = 0.03238
-"""Arm, on demand."""
-FARGATE_GB_HOUR: Final = 0.00356
-IPV4_HOUR: Final = 0.005
-SPOT: Final = 0.3
-
 RESULTS_BATCH: Final = 10
 RESULTS_SECONDS: Final = 0.1
-FUNCTION_GB: Final = 0.25
-_RESULTS_CALL: Final = RESULTS_SECONDS * FUNCTION_GB * LAMBDA_GB_SECOND
+FUNCTION_GB: Final = 0.5
+_RESULTS_CALL: Final = RESULTS_SECONDS * FUNCTION_GB * prices.LAMBDA_TIME.each
 TICKS_A_MONTH: Final = 43_800
 TICK_SECONDS: Final = 1.0
 SHARDS: Final = 16
@@ -47,27 +33,31 @@ def control_plane(cost: Cost) -> dict[str, float]:
     batches = attempts / RESULTS_BATCH
     received = 2 * batches if (EVENT_SOURCE, "ReceiveMessage") in cost.calls else 0
     return {
-        "DynamoDB writes": cost.writes * WRITE,
-        "DynamoDB reads": cost.reads * READ,
-        "SQS": (queue_calls + received) / cost.runs * SQS,
-        "results function": batches
-        / cost.runs
-        * (LAMBDA_REQUEST + RESULTS_SECONDS * FUNCTION_GB * LAMBDA_GB_SECOND * 1e6),
+        "DynamoDB writes": cost.writes * prices.WRITE.dollars,
+        "DynamoDB reads": cost.reads * prices.READ.dollars,
+        "SQS": (queue_calls + received) / cost.runs * prices.SQS.dollars,
+        "results function": batches / cost.runs * (prices.LAMBDA_CALL.dollars + _RESULTS_CALL * 1e6),
     }
 
 
 def flat_month() -> float:
     """Dollars a month for the ticks, however many jobs there are."""
-    reads = TICKS_A_MONTH * SHARDS * 0.5 / 1e6 * READ
-    writes = TICKS_A_MONTH / 1e6 * WRITE
-    function = TICKS_A_MONTH * (LAMBDA_REQUEST / 1e6 + TICK_SECONDS * FUNCTION_GB * LAMBDA_GB_SECOND)
+    reads = TICKS_A_MONTH * SHARDS * 0.5 * prices.READ.each
+    writes = TICKS_A_MONTH * prices.WRITE.each
+    function = TICKS_A_MONTH * (prices.LAMBDA_CALL.each + TICK_SECONDS * FUNCTION_GB * prices.LAMBDA_TIME.each)
     return reads + writes + function
 
 
 def workers(share: float = 1.0) -> float:
     """Dollars for a million runs of ten seconds in workers of 1 vCPU and 2 GB with 16 slots, 70 % busy."""
     hours = 1e6 * RUN_SECONDS / SLOTS / BUSY / 3600
-    return hours * ((FARGATE_VCPU_HOUR + 2 * FARGATE_GB_HOUR) * share + IPV4_HOUR)
+    return hours * ((prices.VCPU.each + 2 * prices.MEMORY.each) * share + prices.IPV4.each)
+
+
+def tasks() -> float:
+    """Dollars for a million short runs in a task each, of a quarter vCPU and half a GB."""
+    hours = 1e6 * prices.FARGATE_LEAST_SECONDS / 3600
+    return hours * (0.25 * prices.VCPU.each + 0.5 * prices.MEMORY.each + prices.IPV4.each)
 
 
 def measure() -> Result:
@@ -79,15 +69,15 @@ def measure() -> Result:
     others = {scenario.__name__: sum(control_plane(scenario()).values()) for scenario in (minutely, one_retry)}
     rows += [Row(f"control plane, a million runs: {name.replace('_', ' ')}", f"${d:.2f}") for name, d in others.items()]
     rows += [
-        Row("ticks, a month", f"${flat_month():.2f}", note="however many jobs; 1 s of 256 MB a minute"),
+        Row("ticks, a month", f"${flat_month():.2f}", note="however many jobs; 1 s of 512 MB a minute"),
         Row("workers, a million runs of 10 s", f"${workers():.2f}", note="1 vCPU, 2 GB, 16 slots, 70 % busy"),
-        Row("workers, the same on Spot", f"${workers(SPOT):.2f}"),
+        Row("workers, the same on Spot", f"${workers(prices.SPOT):.2f}"),
         Row("all together, on demand", f"${total + workers():.2f}"),
         Row("  EventBridge Scheduler", "$1.00", note="peer: only the trigger, beyond 14 M a month, within 60 s"),
         Row("  Step Functions, 5 transitions", "$125.00", note="peer"),
-        Row("  a Fargate task for each run", "$289.00", note="peer: a quarter vCPU, 60 s at least, with IPv4"),
+        Row("  a Fargate task for each run", f"${tasks():.2f}", note="peer: a quarter vCPU, 60 s at least, with IPv4"),
     ]
     data = {"plain": plain_run, "total": total, "others": others, "month": flat_month(), "workers": workers()}
     return Result(
-        f"Cost of a million runs (list prices of us-east-1, {PRICES_READ_AT}; logs and metrics apart)", rows, data
+        f"Cost of a million runs (list prices of us-east-1, {prices.READ_AT}; logs and metrics apart)", rows, data
     )

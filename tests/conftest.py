@@ -48,6 +48,22 @@ def no_real_aws() -> Iterator[None]:
         yield
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Judge at the end what components did; see docs/testing.md."""
+    from support.suite_privileges import SuitePrivileges
+
+    config.pluginmanager.register(SuitePrivileges(), "privileges")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def calls_of_components_are_noted() -> Iterator[None]:
+    """Every call of a component, for the comparison with what its role allows."""
+    from support.privileges import noting
+
+    with noting():
+        yield
+
+
 @pytest.fixture
 def aws() -> Iterator[Any]:
     """moto in this process, empty."""

@@ -12,13 +12,9 @@ import infra
 from infra.config import PRESETS, stage_config
 from support.stacks import template
 
-INDEXES = "AwsSolutions-IAM5[Resource::<DataTableFDBAD0F2.Arn>/index/*]"
 ALLOWED = {
     ("AwsSolutions-SQS3", "Data/TicksDead"): "it is the queue of dead letters of a rule, which the check does not know",
     ("AwsSolutions-S1", "Data/Outputs"): "its objects are read through the worker's and the API's own roles only",
-    (INDEXES, "Control/Scheduler/Role/DefaultPolicy"): "both indexes of the one table",
-    (INDEXES, "Control/Results/Role/DefaultPolicy"): "both indexes of the one table",
-    (INDEXES, "Control/Api/Role/DefaultPolicy"): "both indexes of the one table",
     ("AwsSolutions-APIG4", "Control/Http/GET--api--v1--health"): "health is asked by those who have no token",
 }
 """Reasons by rule and path within the stack."""

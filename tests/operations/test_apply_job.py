@@ -202,3 +202,14 @@ def test_of_two_changes_in_one_moment_the_refused_one_is_not_told_that_it_was_ma
     context.jobs.change(seen, after, a_job(description="a"))
     with pytest.raises(StaleVersionError):
         context.jobs.change(seen, after, a_job(description="b"))
+
+
+def test_definitions_that_are_remembered_are_found_also_when_the_memory_overflows_meanwhile(
+    context: Context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    uids = [create_job(context, a_job(name)).state.uid for name in ("news", "shop")]
+    wanted = [(uid, 1) for uid in uids]
+    monkeypatch.setattr("clawjob.aws.job_store._REMEMBERED", 1)
+    context.jobs.definitions(wanted[:1])
+    found = context.jobs.definitions(wanted)
+    assert [one.name for one in found.values()] == ["news", "shop"]

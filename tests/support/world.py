@@ -29,6 +29,7 @@ from support.clock import START, ManualClock
 from support.fake_worker import Child, Execution, FakeWorker, WorkerDied
 from support.faults import WRITES, Crash, Fault, Trouble
 from support.lambda_context import LambdaContext
+from support.privileges import note
 from support.service import TABLE, Service, make_context, make_service
 from support.shortcut import shorten
 
@@ -386,7 +387,7 @@ def make_world(clock: ManualClock, times: Times | None = None, short: bool = Tru
     trouble = Trouble()
     trouble.watch(service.dynamodb, service.sqs)
     world = World(clock, service, trouble, service.context)
-    trouble.after.append(world.watch)
+    trouble.after += [world.watch, lambda name, parameters: note(trouble.actor, name, parameters)]
     world.reset()
     return world
 

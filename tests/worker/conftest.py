@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -17,7 +18,7 @@ import psutil
 import pytest
 
 from clawjob.aws.table import create_queues, create_table
-from clawjob.dev.moto_server import REGION, MotoServer, backend_of
+from clawjob.dev.moto_server import REGION, backend_of
 from clawjob.domain.messages import result_from_body
 from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Run
@@ -25,6 +26,7 @@ from clawjob.domain.times import Times
 from clawjob.operations.context import Context
 from clawjob.operations.settle_attempt import settle_attempt
 from clawjob.operations.trigger_run import trigger_run
+from support.privileges import WORKER_KEY, NotingServer
 from support.service import TABLE, make_context
 
 SHORT = Times(
@@ -58,6 +60,7 @@ class Bench:
     sqs: Any
     environment: dict[str, str]
     folder: Path
+    logs: Any
     workers: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
     def start_worker(self, *before: str, **more: str) -> subprocess.Popen[bytes]:
@@ -114,12 +117,19 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path: Path) -> Iterator[Bench]:
     """The service on an emulator of its own, without a worker."""
+    with real_service(tmp_path) as made:
+        yield made
+
+
+@contextmanager
+def real_service(folder: Path) -> Iterator[Bench]:
+    """The service on an emulator of its own; all workers that are started end with it."""
     for service in ("dynamodb", "sqs", "logs"):
         backend_of(service).reset()
-    server = MotoServer()
+    server = NotingServer()
     server.start()
     session = boto3.session.Session(region_name=REGION)
-    dynamodb, sqs = (session.client(name, endpoint_url=server.url) for name in ("dynamodb", "sqs"))
+    dynamodb, sqs, logs = (session.client(name, endpoint_url=server.url) for name in ("dynamodb", "sqs", "logs"))
     create_table(dynamodb, TABLE)
     urls = create_queues(sqs, "t", ["default"], SHORT.lease)
     context = make_context(dynamodb, sqs, urls, lambda: datetime.now(UTC), SHORT)
@@ -127,16 +137,16 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
         **{name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CLAWJOB_"))},
         "AWS_ENDPOINT_URL": server.url,
         "AWS_DEFAULT_REGION": REGION,
-        "AWS_ACCESS_KEY_ID": "testing",
+        "AWS_ACCESS_KEY_ID": WORKER_KEY,
         "AWS_SECRET_ACCESS_KEY": "very-secret-testing",
         "CLAWJOB_TABLE": TABLE,
         "CLAWJOB_RUN_QUEUES": json.dumps(urls.run),
         "CLAWJOB_RESULTS_QUEUE": urls.results,
         "CLAWJOB_TIMES": json.dumps({"tick": 1, "look_ahead": 3, "lease": 8, "keep": 1, "check": 30}),
-        "CLAWJOB_WORK_DIR": str(tmp_path / "work"),
+        "CLAWJOB_WORK_DIR": str(folder / "work"),
         "CLAWJOB_DRAIN_SECONDS": "1",
     }
-    made = Bench(context, sqs, environment, tmp_path)
+    made = Bench(context, sqs, environment, folder, logs)
     yield made
     for worker in made.workers:
         if worker.poll() is None:
@@ -144,7 +154,7 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
             worker.kill()
         worker.wait()
     server.close()
-    until(lambda: not _marked(tmp_path))
+    until(lambda: not _marked(folder))
 
 
 def _marked(folder: Path) -> list[int]:

@@ -141,13 +141,15 @@ class JobStore:
     ) -> dict[tuple[str, int], Definition | UnreadableRecordError]:
         """Return many definitions; what cannot be read answers with its error."""
         pairs = list(dict.fromkeys(wanted))
-        unknown = [pair for pair in pairs if pair not in self._definitions]
+        # Taken out first: what is read now may clear the memory, as may another thread.
+        known = {pair: found for pair in pairs if (found := self._definitions.get(pair)) is not None}
+        unknown = [pair for pair in pairs if pair not in known]
         items = dynamo.get_many(self.client, self.table, [definition_key(*pair) for pair in unknown]) if unknown else {}
         answers: dict[tuple[str, int], Definition | UnreadableRecordError] = {}
         for pair in unknown:
             key = definition_key(*pair)
             answers[pair] = self._read_definition(pair, items.get(key))
-        return {pair: answers[pair] if pair in answers else self._definitions[pair] for pair in pairs}
+        return {pair: answers[pair] if pair in answers else known[pair] for pair in pairs}
 
     def change(self, seen: JobState, after: JobState, definition: Definition) -> None:
         """Put the next definition in force, from the version that was seen.

@@ -17,6 +17,7 @@ from clawjob.operations.trigger_run import trigger_run
 from support.api import job
 from support.calls import wrap
 from support.clock import ManualClock
+from support.privileges import acting
 from support.service import Service
 
 
@@ -28,29 +29,32 @@ def run_id(service: Service, clock: ManualClock) -> str:
 
 
 def start(service: Service) -> Claimed:
-    (message,) = service.receive()
-    claimed = claim_run(service.context, RunMessage.from_body(message.body), message.message_id, "worker-1")
+    # What a worker does, also in the middle of a call of the API.
+    with acting("worker"):
+        (message,) = service.receive()
+        claimed = claim_run(service.context, RunMessage.from_body(message.body), message.message_id, "worker-1")
+        service.context.queues.delete(message)
     assert isinstance(claimed, Claimed)
-    service.context.queues.delete(message)
     return claimed
 
 
 def end(service: Service, clock: ManualClock, claimed: Claimed, outcome: Outcome, **more: Any) -> None:
     began = clock()
     clock.advance(timedelta(seconds=75))
-    settle_attempt(
-        service.context,
-        AttemptResult(
-            run_id=claimed.run.run_id,
-            token=claimed.run.token,
-            worker="worker-1",
-            outcome=outcome,
-            started_at=began,
-            ended_at=clock(),
-            duration_seconds=75.0,
-            **more,
-        ),
-    )
+    with acting("results"):
+        settle_attempt(
+            service.context,
+            AttemptResult(
+                run_id=claimed.run.run_id,
+                token=claimed.run.token,
+                worker="worker-1",
+                outcome=outcome,
+                started_at=began,
+                ended_at=clock(),
+                duration_seconds=75.0,
+                **more,
+            ),
+        )
 
 
 def test_a_run_is_listed_and_shown_with_its_attempts(
