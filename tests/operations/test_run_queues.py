@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from clawjob.aws.run_item import item_of, run_of
 from clawjob.domain.priority import QueueClass
@@ -113,3 +114,24 @@ def test_each_message_is_of_the_group_of_its_job_so_that_one_jobs_backlog_delays
         create_job(service.context, a_job(cron=None, name=name))
         uids.append(trigger_run(service.context, name, {}, None).run.uid)
     assert [entry["MessageGroupId"] for entry in sent] == uids
+
+
+@pytest.mark.parametrize("answer", ["denied", "failed"])
+def test_why_a_queue_took_nothing_is_logged_because_the_callers_go_on(
+    answer: str, service: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    create_job(service.context, a_job(cron=None))
+
+    def refuse(name: str, parameters: dict[str, Any], make: Any) -> Any:
+        if name != "SendMessageBatch":
+            return make(name, parameters)
+        if answer == "denied":
+            raise ClientError({"Error": {"Code": "AccessDenied"}}, name)
+        return {"Failed": [{"Id": one["Id"], "SenderFault": True, "Code": "Odd"} for one in parameters["Entries"]]}
+
+    wrap(service.sqs, refuse)
+    trigger_run(service.context, "news", {}, None)
+    (record,) = [record for record in caplog.records if record.levelname == "WARNING"]
+    assert record.__dict__["why"] == {"denied": "AccessDenied", "failed": "Odd"}[answer]
+    assert record.__dict__["runs"] == 1
+    assert record.__dict__["queue"].startswith("https://")

@@ -1,5 +1,6 @@
 """The run queues and the results queue: batches that say which entries were accepted, receives, and visibility."""
 
+import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -17,6 +18,8 @@ from clawjob.domain.run import Run
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
     from mypy_boto3_sqs.type_defs import SendMessageBatchRequestEntryTypeDef
+
+log = logging.getLogger(__name__)
 
 BATCH: Final = 10
 LONGEST_DELAY: Final = 900
@@ -87,8 +90,13 @@ class Queues:
         ]
         try:
             answer = call_sqs("SendMessageBatch", lambda: self.client.send_message_batch(QueueUrl=url, Entries=entries))
-        except UnavailableError:
+        except UnavailableError as error:
+            # The callers go on without: their runs are sent later. A right that is missing would never be seen.
+            log.warning("queue takes nothing", extra={"queue": url, "runs": len(batch), "why": error.why})
             return [False] * len(batch)
+        if refused := answer.get("Failed"):
+            codes = ", ".join(sorted({entry["Code"] for entry in refused}))
+            log.warning("queue refuses runs", extra={"queue": url, "runs": len(refused), "why": codes})
         taken = {entry["Id"] for entry in answer.get("Successful", [])}
         return [entry["Id"] in taken for entry in entries]
 
