@@ -1,6 +1,7 @@
 """The API as the commands use it: answers as JSON values, refusals as failures with their exit code."""
 
 import os
+import ssl
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -24,13 +25,15 @@ class Service:
 
     def __init__(self, address: Address, transport: httpx.BaseTransport | None = None) -> None:
         self.address = address
-        # A proxy of the environment cannot reach this machine's own addresses.
+        # A proxy of the environment cannot reach this machine's own addresses; whom to trust counts for them too.
         is_here = httpx.URL(address.url).host in _LOOPBACK
+        trusted = os.environ.get("SSL_CERT_FILE") if is_here and address.url.startswith("https:") else None
         self._client = httpx.Client(
             base_url=address.url,
             headers={"Authorization": f"Bearer {address.token}", "Accept": "application/json"},
             timeout=_TIMEOUT,
             trust_env=not is_here,
+            verify=ssl.create_default_context(cafile=trusted) if trusted else True,
             transport=transport,
         )
 
