@@ -35,6 +35,8 @@ class Stack:
         self.folder = folder
         self.seconds: dict[str, float] = {}
         """How long each command took."""
+        self.called = 0
+        """How often we called the scheduler."""
 
     def deploy(self, *options: str) -> str:
         """Do what `make deploy STAGE=emulator` does; give what it said."""
@@ -117,6 +119,7 @@ class Stack:
         payload = json.dumps(event or {}).encode()
         answer = self.emulator.client("lambda").invoke(FunctionName=name, Qualifier="live", Payload=payload)
         text = answer["Payload"].read()
+        self.called += 1
         assert "FunctionError" not in answer, text
         return json.loads(text)  # type: ignore[no-any-return]
 
@@ -132,8 +135,10 @@ class Stack:
         """Take an action away from a function's role for a while."""
         role = self.name_of("AWS::IAM::Role", f"Control{component}Role")
         self._put(role, "denied", [{"Effect": "Deny", "Action": action, "Resource": "*"}])
-        yield
-        self._iam.delete_role_policy(RoleName=role, PolicyName="denied")
+        try:
+            yield
+        finally:
+            self._iam.delete_role_policy(RoleName=role, PolicyName="denied")
 
     @contextmanager
     def worker(self) -> Iterator[subprocess.Popen[bytes]]:
