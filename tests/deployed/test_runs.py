@@ -108,11 +108,6 @@ def test_a_result_that_cannot_be_taken_comes_again_alone_and_one_that_nobody_can
     until(only_the_newer_is_left)
 
 
-def test_the_rule_calls_the_scheduler_without_us(deployed: Stack) -> None:
-    by_us = deployed.called
-    until(lambda: len(deployed.said("Scheduler", "tick ended")) > by_us, 120)
-
-
 def _in_state(stack: Stack, token: str, run_id: str, state: str) -> dict[str, Any] | None:
     run: dict[str, Any] = stack.ask("GET", f"/runs/{run_id}", token).json()
     return run if run["state"] == state else None

@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -52,10 +52,10 @@ class Stack:
         return self.run(sys.executable, "-m", "infra.deploy", "destroy", STAGE, "--force", "--output", self._out)
 
     def cdk(self, *arguments: str) -> str:
-        """Run the CDK's own command line for this stage."""
+        """Run the CDK's own command line for this stage; gives what it said on stderr, where it says all but data."""
         search = os.pathsep.join([str(BIN), os.environ["PATH"]])
         options = ("-c", f"stage={STAGE}", "--output", self._out)
-        return self.run(BIN / "cdk", "--no-notices", *arguments, *options, PATH=search)
+        return self._done((BIN / "cdk", "--no-notices", *arguments, *options), "", True, {"PATH": search}).stderr
 
     def clawjob(self, *arguments: str, token: str = "", stdin: str = "", ok: bool = True) -> str:
         """Run the command line; with a token against the deployed API. Gives stdout, or stderr where it must fail."""
@@ -65,6 +65,12 @@ class Stack:
 
     def run(self, *command: str | Path, stdin: str = "", ok: bool = True, **variables: str) -> str:
         """Run a program that finds the emulator in place of AWS; gives stdout, or stderr where it must fail."""
+        done = self._done(command, stdin, ok, variables)
+        return done.stdout if ok else done.stderr
+
+    def _done(
+        self, command: Sequence[str | Path], stdin: str, ok: bool, variables: Mapping[str, str]
+    ) -> subprocess.CompletedProcess[str]:
         begun = time.monotonic()
         done = subprocess.run(
             command,
@@ -79,7 +85,7 @@ class Stack:
         words = " ".join(str(part).removeprefix(f"{BIN}/") for part in command)
         self.seconds[words] = round(time.monotonic() - begun, 1)
         assert (done.returncode == 0) is ok, f"`{words}` ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
-        return done.stdout if ok else done.stderr
+        return done
 
     @cached_property
     def outputs(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
@@ -28,9 +29,10 @@ PYTHON: Final = Path(sys.prefix) / "lib" / "emulator" / "bin" / "python"
 _START_SECONDS: Final = 60
 _TAIL_LINES: Final = 40
 _API_HOST: Final = "execute-api"
+_REQUEST: Final = "%(s)s %({host}i)s %({x-amz-target}i)s %(r)s"
 
 
-class EmulatorFault(Exception):
+class EmulatorError(Exception):
     """The emulator, not what is tested, went wrong; the text ends with its last lines."""
 
 
@@ -64,7 +66,12 @@ class Emulator:
         # Its own way of starting would take port 443 too.
         serve: list[str | Path] = [PYTHON, "-m", "hypercorn", "ministack.app:app", "--bind", f"127.0.0.1:{self.port}"]
         serve += ["--certfile", self.certificate, "--keyfile", key, "--keep-alive", "75"]
-        serve += ["--access-logfile", self.requests, "--access-logformat", "%(s)s %({host}i)s %({x-amz-target}i)s %(r)s"]
+        serve += [
+            "--access-logfile",
+            self.requests,
+            "--access-logformat",
+            "%(s)s %({host}i)s %({x-amz-target}i)s %(r)s",
+        ]
         environment = self.environment(**settings)
         # Where its functions find it, it tells them itself.
         del environment["AWS_ENDPOINT_URL"]
@@ -83,13 +90,13 @@ class Emulator:
         """Wait until it answers.
 
         Raises:
-            EmulatorFault: it ended, or does not answer in time.
+            EmulatorError: it ended, or does not answer in time.
         """
         ends_at = time.monotonic() + _START_SECONDS
         with self.browser() as browser:
             while True:
                 if self._process.poll() is not None or time.monotonic() > ends_at:
-                    raise EmulatorFault(f"ministack does not start.\n{self.account()}")
+                    raise EmulatorError(f"ministack does not start.\n{self.account()}")
                 try:
                     if browser.get(f"{self.url}/_ministack/health").is_success:
                         return
@@ -98,15 +105,15 @@ class Emulator:
 
     def close(self) -> None:
         """End it and the functions that it runs."""
-        try:
+        with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
         self._process.wait()
 
     def environment(self, **more: str) -> dict[str, str]:
         """Variables with which a program finds it in place of AWS, and only it."""
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CLAWJOB_", "PYTEST_"))}
+        kept = {
+            name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "CLAWJOB_", "PYTEST_"))
+        }
         return {
             **kept,
             "TMPDIR": str(self._temporary),
@@ -140,7 +147,9 @@ class Emulator:
     def account(self) -> str:
         """Say whose fault something is, as far as it can be seen, and give the last lines of the log."""
         tail = self.log.read_text("utf-8", "replace").splitlines()[-_TAIL_LINES:]
-        return "\n".join([self._verdict(), f"The last lines of {self.log.name}:", *(f"    {line[:500]}" for line in tail)])
+        return "\n".join(
+            [self._verdict(), f"The last lines of {self.log.name}:", *(f"    {line[:500]}" for line in tail)]
+        )
 
     def _verdict(self) -> str:
         code = self._process.poll()
