@@ -1,5 +1,7 @@
 """Who comes through the deployed API: nobody without a token, and each as far as the token's role goes."""
 
+import shlex
+
 import pytest
 
 from support.deployed import STACK, Stack
@@ -7,10 +9,15 @@ from support.deployed import STACK, Stack
 JOB = {"name": "refused", "command": "true"}
 
 
-def test_the_deploy_says_where_the_api_is_and_how_the_first_token_is_made(deployed: Stack, deploy_said: str) -> None:
+def test_the_deploy_ends_with_a_command_that_makes_the_first_token_and_logs_in(
+    deployed: Stack, deploy_said: str
+) -> None:
     assert "clawjob-emulator to account 000000000000 in eu-west-1" in deploy_said
-    assert f"The API answers at {deployed.outputs['ApiUrl']}. Make the first token" in deploy_said
-    assert f"clawjob token create --stack {STACK} --role admin" in deploy_said
+    command = deploy_said.strip().splitlines()[-1].strip()
+    assert deployed.outputs["ApiUrl"] in command
+    command = command.replace(deployed.outputs["ApiUrl"], shlex.quote(deployed.path_url))
+    assert "role admin" in deployed.run("/bin/sh", "-c", command, **deployed.user())
+    assert "role admin" in deployed.run("/bin/sh", "-c", "clawjob whoami", **deployed.user())
 
 
 def test_health_is_open_to_all(deployed: Stack) -> None:

@@ -22,6 +22,7 @@ STAGE: Final = "emulator"
 STACK: Final = f"clawjob-{STAGE}"
 ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.prefix) / "bin"
+_SEARCH: Final = os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)])
 _COMMAND_SECONDS: Final = 240
 _GRANT: Final = "as-the-emulator-asks"
 _WORKER_ROLE: Final = "clawjob-test-worker"
@@ -53,15 +54,18 @@ class Stack:
 
     def cdk(self, *arguments: str) -> str:
         """Run the CDK's own command line for this stage; gives what it said on stderr, where it says all but data."""
-        search = os.pathsep.join([str(BIN), os.environ["PATH"]])
         options = ("-c", f"stage={STAGE}", "--output", self._out)
-        return self._done((BIN / "cdk", "--no-notices", *arguments, *options), "", True, {"PATH": search}).stderr
+        return self._done((BIN / "cdk", "--no-notices", *arguments, *options), "", True, {"PATH": _SEARCH}).stderr
 
     def clawjob(self, *arguments: str, token: str = "", stdin: str = "", ok: bool = True) -> str:
         """Run the command line; with a token against the deployed API. Gives stdout, or stderr where it must fail."""
         given = {"CLAWJOB_URL": self.path_url, "CLAWJOB_TOKEN": token} if token else {}
-        trust = {"SSL_CERT_FILE": str(self.emulator.certificate)}
-        return self.run(BIN / "clawjob", *arguments, stdin=stdin, ok=ok, **given, **trust)
+        return self.run(BIN / "clawjob", *arguments, stdin=stdin, ok=ok, **self.user(), **given)
+
+    def user(self) -> dict[str, str]:
+        """Variables of somebody who uses the command line: our programs, a home of their own, whom they trust."""
+        home = str(self.folder / "home")
+        return {"PATH": _SEARCH, "XDG_CONFIG_HOME": home, "SSL_CERT_FILE": str(self.emulator.certificate)}
 
     def run(self, *command: str | Path, stdin: str = "", ok: bool = True, **variables: str) -> str:
         """Run a program that finds the emulator in place of AWS; gives stdout, or stderr where it must fail."""
