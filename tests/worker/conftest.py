@@ -57,6 +57,7 @@ class Bench:
     """The service, and workers that the test starts and ends."""
 
     context: Context
+    server: MotoServer
     sqs: Any
     environment: dict[str, str]
     folder: Path
@@ -146,7 +147,7 @@ def real_service(folder: Path) -> Iterator[Bench]:
         "CLAWJOB_WORK_DIR": str(folder / "work"),
         "CLAWJOB_DRAIN_SECONDS": "1",
     }
-    made = Bench(context, sqs, environment, folder, logs)
+    made = Bench(context, server, sqs, environment, folder, logs)
     yield made
     for worker in made.workers:
         if worker.poll() is None:

@@ -2,6 +2,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -137,6 +138,25 @@ def test_a_drained_run_goes_back_at_once_and_costs_no_retry(bench: Bench) -> Non
     attempts = get_run(bench.context, run_id).attempts
     assert [attempt.outcome for attempt in attempts] == [Outcome.INTERRUPTED, Outcome.SUCCEEDED]
     until(lambda: bench.messages() == 0)
+
+
+def test_a_run_that_is_handed_back_is_not_taken_again_by_the_last_poll_of_its_worker(bench: Bench) -> None:
+    """Else nobody could take it for as long as a lease lasts."""
+    receive = bench.server._receive
+
+    def with_a_long_way(service: str, request: Any) -> Any:
+        answer = receive(service, request)
+        threading.Event().wait(0.5 if b'"Messages"' in answer.body else 0)
+        return answer
+
+    bench.server._receive = with_a_long_way  # type: ignore[method-assign]
+    job(bench, say_start(bench, "time.sleep(60)"), priority=5)
+    worker = bench.start_worker(CLAWJOB_DRAIN_SECONDS="0")
+    until(lambda: starts(bench))
+    until(lambda: any(waiter.queue.endswith("-high") for waiter in bench.server._waiters.copy()))
+    worker.send_signal(signal.SIGTERM)
+    assert worker.wait(timeout=30) == 0
+    assert bench.context.queues.waiting("default", QueueClass.HIGH) == 1
 
 
 def test_a_run_that_ends_within_the_drain_is_reported(bench: Bench) -> None:

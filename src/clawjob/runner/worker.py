@@ -43,6 +43,8 @@ their runs are due, so that no start is late for it."""
 _KILL_GRACE: Final = timedelta(seconds=10)
 """Between TERM and KILL for what must be handed back."""
 _HAND_BACK: Final = timedelta(seconds=15)
+_LAST_POLL: Final = 3.0
+"""Seconds for the poll under way: what the queue gives to one that nobody waits for is hidden as long as a lease."""
 _LAST_LOGS: Final = 5.0
 """Seconds for shipping what the last runs wrote."""
 _LOOK_AGAIN: Final = 1.0
@@ -95,6 +97,7 @@ class Worker:
         self._turn = 0
         self._is_quiet = False
         self._lock = threading.Condition()
+        self._poller = threading.Thread(target=self._poll, name="poller", daemon=True)
         self._threads = [
             threading.Thread(target=self._serve, args=(slot,), name=f"slot-{number}", daemon=True)
             for number, slot in enumerate(self._slots)
@@ -112,7 +115,7 @@ class Worker:
         self._protection.start()
         for thread in self._threads:
             thread.start()
-        threading.Thread(target=self._poll, name="poller", daemon=True).start()
+        self._poller.start()
         log.info(
             "worker started",
             extra={
@@ -144,7 +147,7 @@ class Worker:
         wait = _POLL_WAIT if self._is_quiet else timedelta(0)
         try:
             for queue_class in order_of(self._turn):
-                if len(received) < places:
+                if len(received) < places and not self._draining.is_set():
                     patience = timedelta(0) if received else wait
                     left = places - len(received)
                     received += self._ctx.queues.receive(self._options.pool, queue_class, left, patience)
@@ -239,6 +242,7 @@ class Worker:
     def _drain(self, signals: "_Signals") -> None:
         patience = self._options.drain
         log.info("worker drains", extra={"busy": self._busy, "drain_seconds": patience.total_seconds()})
+        self._poller.join(_LAST_POLL)
         if not self._idle(patience, signals):
             for slot in self._slots:
                 if slot.stop is not None:
