@@ -1,6 +1,7 @@
 """The life of a run through what was deployed: API, scheduler, queues, results function, and a real worker."""
 
 import json
+import subprocess
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,10 +15,10 @@ SECOND = timedelta(seconds=1)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def worker(deployed: Stack) -> Iterator[None]:
+def worker(deployed: Stack) -> Iterator[subprocess.Popen[bytes]]:
     """A worker process with a deployed worker's rights, while these tests last."""
-    with deployed.worker():
-        yield
+    with deployed.worker() as process:
+        yield process
 
 
 def create(stack: Stack, token: str, **document: Any) -> None:
@@ -105,6 +106,27 @@ def test_a_result_that_cannot_be_taken_comes_again_alone_and_one_that_nobody_can
         return [int(counts[name]) for name in names] == [0, 1]
 
     until(only_the_newer_is_left)
+
+
+def test_a_cancelled_run_is_ended_by_its_worker(deployed: Stack, admin: str) -> None:
+    create(deployed, admin, name="endless", **shell("exec sleep 600"))
+    run_id = trigger(deployed, admin, "endless")
+    until(lambda: _in_state(deployed, admin, run_id, "RUNNING"))
+    assert "is asked to end" in deployed.clawjob("run", "cancel", run_id, "--why", "enough", token=admin)
+    run = until(lambda: _in_state(deployed, admin, run_id, "CANCELLED"))
+    assert (run["outcome"], run["cancel"]["why"]) == ("cancelled", "enough")
+
+
+def test_a_worker_that_is_told_to_stop_hands_its_run_back(
+    deployed: Stack, admin: str, worker: subprocess.Popen[bytes]
+) -> None:
+    run_id = trigger(deployed, admin, "endless")
+    until(lambda: _in_state(deployed, admin, run_id, "RUNNING"))
+    worker.terminate()
+    assert worker.wait(30) == 0
+    run = until(lambda: _in_state(deployed, admin, run_id, "QUEUED"))
+    assert [one["outcome"] for one in run["attempts"]] == ["interrupted"]
+    assert deployed.waiting_runs() == 1
 
 
 def _in_state(stack: Stack, token: str, run_id: str, state: str) -> dict[str, Any] | None:

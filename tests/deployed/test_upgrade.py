@@ -20,7 +20,7 @@ def test_made_anew_the_stack_is_what_is_deployed(deployed: Stack) -> None:
 
 
 def test_the_rule_calls_the_scheduler_without_us(deployed: Stack) -> None:
-    until(lambda: len(deployed.said("Scheduler", "tick ended")) > deployed.called, 120)
+    until(lambda: len(deployed.said("Scheduler", "tick ended")) > deployed.ticks, 120)
 
 
 def test_another_pool_and_size_leave_the_data_alone(deployed: Stack, admin: str) -> None:

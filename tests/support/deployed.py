@@ -34,10 +34,8 @@ class Stack:
     def __init__(self, emulator: Emulator, folder: Path) -> None:
         self.emulator = emulator
         self.folder = folder
-        self.seconds: dict[str, float] = {}
-        """How long each command took."""
-        self.called = 0
-        """How often we called the scheduler."""
+        self.ticks = 0
+        """How often we let the scheduler tick."""
 
     def deploy(self, *options: str) -> str:
         """Do what `make deploy STAGE=emulator` does; give what it said."""
@@ -75,7 +73,6 @@ class Stack:
     def _done(
         self, command: Sequence[str | Path], stdin: str, ok: bool, variables: Mapping[str, str]
     ) -> subprocess.CompletedProcess[str]:
-        begun = time.monotonic()
         done = subprocess.run(
             command,
             cwd=ROOT,
@@ -87,7 +84,6 @@ class Stack:
             check=False,
         )
         words = " ".join(str(part).removeprefix(f"{BIN}/") for part in command)
-        self.seconds[words] = round(time.monotonic() - begun, 1)
         assert (done.returncode == 0) is ok, f"`{words}` ended with {done.returncode}:\n{done.stdout}\n{done.stderr}"
         return done
 
@@ -115,9 +111,11 @@ class Stack:
         api_id = self.outputs["ApiUrl"].removeprefix("https://").partition(".")[0]
         return f"{self.emulator.url}/_aws/execute-api/{api_id}/$default"
 
-    def ask(self, method: str, path: str, token: str = "", body: object = None) -> httpx.Response:
+    def ask(
+        self, method: str, path: str, token: str = "", body: object = None, headers: Mapping[str, str] | None = None
+    ) -> httpx.Response:
         """Make a request of the API by its own host name."""
-        headers = {"Host": self.outputs["ApiUrl"].removeprefix("https://")}
+        headers = {"Host": self.outputs["ApiUrl"].removeprefix("https://"), **(headers or {})}
         if token:
             headers["Authorization"] = f"Bearer {token}"
         with self.emulator.browser() as browser:
@@ -129,9 +127,17 @@ class Stack:
         payload = json.dumps(event or {}).encode()
         answer = self.emulator.client("lambda").invoke(FunctionName=name, Qualifier="live", Payload=payload)
         text = answer["Payload"].read()
-        self.called += 1
+        self.ticks += event is None
         assert "FunctionError" not in answer, text
         return json.loads(text)  # type: ignore[no-any-return]
+
+    def waiting_runs(self) -> int:
+        """Messages that a worker of the pool `default` could take now."""
+        urls = json.loads(self.outputs["RunQueues"])["default"].values()
+        name, sqs = "ApproximateNumberOfMessages", self.emulator.client("sqs")
+        return sum(
+            int(sqs.get_queue_attributes(QueueUrl=url, AttributeNames=[name])["Attributes"][name]) for url in urls
+        )
 
     def said(self, component: str, message: str) -> list[dict[str, Any]]:
         """What a function logged with this message, from its log group."""
@@ -162,6 +168,9 @@ class Stack:
             "CLAWJOB_NAMESPACE": STACK,
             "CLAWJOB_WORKER_NAME": "worker-of-the-test",
             "CLAWJOB_WORK_DIR": str(self.folder / "work"),
+            # So that it soon sees that a run is cancelled, and does not wait for one when it is told to stop.
+            "CLAWJOB_TIMES": '{"keep": 1}',
+            "CLAWJOB_DRAIN_SECONDS": "1",
             **self._worker_credentials(),
         }
         with log.open("wb") as stream:

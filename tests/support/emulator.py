@@ -28,6 +28,7 @@ REGION: Final = "eu-west-1"
 PYTHON: Final = Path(sys.prefix) / "lib" / "emulator" / "bin" / "python"
 _START_SECONDS: Final = 60
 _TAIL_LINES: Final = 40
+_TAIL_WIDTH: Final = 1200
 _API_HOST: Final = "execute-api"
 _REQUEST: Final = "%(s)s %({host}i)s %({x-amz-target}i)s %(r)s"
 
@@ -148,7 +149,7 @@ class Emulator:
         """Say whose fault something is, as far as it can be seen, and give the last lines of the log."""
         tail = self.log.read_text("utf-8", "replace").splitlines()[-_TAIL_LINES:]
         return "\n".join(
-            [self._verdict(), f"The last lines of {self.log.name}:", *(f"    {line[:500]}" for line in tail)]
+            [self._verdict(), f"The last lines of {self.log.name}:", *(f"    {line[:_TAIL_WIDTH]}" for line in tail)]
         )
 
     def _verdict(self) -> str:
