@@ -20,6 +20,7 @@ T = TypeVar("T")
 
 STAGE: Final = "emulator"
 STACK: Final = f"clawjob-{STAGE}"
+UNKNOWN_TOKEN: Final = "cj_nobody_" + "0" * 40
 ROOT: Final = Path(__file__).parents[2]
 BIN: Final = Path(sys.prefix) / "bin"
 _SEARCH: Final = os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)])
@@ -42,6 +43,8 @@ class Stack:
         said = self.run(sys.executable, "-m", "infra.deploy", "deploy", STAGE, "--output", self._out, *options)
         self.__dict__.pop("outputs", None)
         self._grant()
+        # A function's first call loads it, which on a busy machine may take longer than the authorizer has.
+        until(lambda: self.ask("GET", "/whoami", UNKNOWN_TOKEN).status_code == 403)
         return said
 
     def destroy(self) -> str:
@@ -262,7 +265,7 @@ def as_the_emulator_asks(statements: list[dict[str, Any]]) -> list[dict[str, Any
     return asked
 
 
-def until(look: Callable[[], T], seconds: float = 30) -> T:
+def until(look: Callable[[], T], seconds: float = 60) -> T:
     """Look until there is something, and give it."""
     ends_at = time.monotonic() + seconds
     while not (found := look()):
