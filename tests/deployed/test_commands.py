@@ -2,7 +2,7 @@
 
 import json
 
-from support.deployed import Stack
+from support.deployed import Stack, until
 
 JOB = {"name": "tour", "command": "true", "schedule": {"every": "1h"}}
 
@@ -35,6 +35,19 @@ def test_a_job_that_cannot_be_is_refused_with_its_fields_through_the_gateway_too
     answer = deployed.ask("POST", "/jobs", admin, {"name": "x", "command": "true", "schedule": {"every": "soon"}})
     assert (answer.status_code, answer.headers["content-type"]) == (400, "application/problem+json")
     assert [problem["field"] for problem in answer.json()["problems"]] == ["schedule.every"]
+
+
+def test_dead_letters_are_looked_at_sent_back_and_dropped(deployed: Stack, admin: str) -> None:
+    url = json.loads(deployed.outputs["DeadQueues"])["results"]["url"]
+    sqs = deployed.emulator.client("sqs")
+    back, gone = (sqs.send_message(QueueUrl=url, MessageBody=text)["MessageId"] for text in ("back", "gone"))
+    listed = deployed.clawjob("dlq", "list", "results", "--output", "json", token=admin)
+    assert back in listed
+    assert gone in listed
+    deployed.clawjob("dlq", "redrive", "results", back, token=admin)
+    until(lambda: [one for one in deployed.said("Results", "message dropped") if one["body"] == "back"])
+    deployed.clawjob("dlq", "drop", "results", gone, "--yes", token=admin)
+    assert gone not in deployed.clawjob("dlq", "list", "results", "--output", "json", token=admin)
 
 
 def test_active_jobs_are_counted_by_the_hourly_event(deployed: Stack) -> None:

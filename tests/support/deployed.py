@@ -26,6 +26,7 @@ BIN: Final = Path(sys.prefix) / "bin"
 _SEARCH: Final = os.pathsep.join([str(BIN), os.environ.get("PATH", os.defpath)])
 _COMMAND_SECONDS: Final = 240
 _GRANT: Final = "as-the-emulator-asks"
+_BATCHED: Final = frozenset({"sqs:ChangeMessageVisibility", "sqs:DeleteMessage", "sqs:SendMessage"})
 _WORKER_ROLE: Final = "clawjob-test-worker"
 
 
@@ -251,14 +252,14 @@ class Stack:
 def as_the_emulator_asks(statements: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Give what ministack 1.5.33 asks, of a role that has these rights, in place of what AWS asks.
 
-    It looks for `sqs:SendMessageBatch`, which is no action of AWS: `sqs:SendMessage` covers it. And it looks at a log
-    group where AWS looks at its streams, which policies write as `log-group:name:*`.
+    It looks for `sqs:SendMessageBatch` and the like, which are no actions of AWS: those for one message cover them. And
+    it looks at a log group where AWS looks at its streams, which policies write as `log-group:name:*`.
     """
     asked = []
     for statement in statements:
         actions, resources = _list(statement["Action"]), _list(statement["Resource"])
-        if "sqs:SendMessage" in actions:
-            asked.append({"Effect": "Allow", "Action": "sqs:SendMessageBatch", "Resource": resources})
+        if batches := [f"{one}Batch" for one in actions if one in _BATCHED]:
+            asked.append({"Effect": "Allow", "Action": batches, "Resource": resources})
         if actions[0].startswith("logs:"):
             groups = [one.removesuffix(":*") for one in resources]
             asked.append({"Effect": "Allow", "Action": actions, "Resource": groups})
