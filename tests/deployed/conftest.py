@@ -16,6 +16,8 @@ _HERE = Path(__file__).parent
 _EMULATOR = pytest.StashKey[Emulator]()
 
 
+# Before xdist looks for the groups, also where this folder is named on the command line.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of this folder in one group, and the one that destroys the stack to the end."""
     for item in items:

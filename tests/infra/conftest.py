@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 
 
+# Before xdist looks for the groups, also where this folder is named on the command line.
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put the tests of this folder in one group."""
     for item in items:
