@@ -118,7 +118,8 @@ def test_a_cancelled_run_is_ended_by_its_worker(deployed: Stack, admin: str) -> 
 def test_a_worker_that_is_told_to_stop_hands_its_run_back(
     deployed: Stack, admin: str, worker: subprocess.Popen[bytes]
 ) -> None:
-    run_id = trigger(deployed, admin, "endless")
+    create(deployed, admin, name="long", **shell("exec sleep 600"))
+    run_id = trigger(deployed, admin, "long")
     until(lambda: _in_state(deployed, admin, run_id, "RUNNING"))
     worker.terminate()
     assert worker.wait(30) == 0
