@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from clawjob.operations.context import Context
     from support.service import Service
 
+_TOGETHER = ("tests/deployed/", "tests/infra/")
+"""Folders whose tests share something that takes long to make: the deployed stack, the started CDK."""
+
 # Before any client is made: no test may reach a real account.
 os.environ.update(
     AWS_ACCESS_KEY_ID="testing",
@@ -28,6 +31,21 @@ for name in ("AWS_PROFILE", "AWS_ENDPOINT_URL", "AWS_LAMBDA_FUNCTION_NAME"):
     os.environ.pop(name, None)
 for name in ("CLAWJOB_URL", "CLAWJOB_TOKEN", "CLAWJOB_PROFILE"):
     os.environ.pop(name, None)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """Run all tests of a folder in `_TOGETHER` in one process.
+
+    By folder: with pytest 9.2 the marker `xdist_group` of pytest-xdist 3.8 has no effect.
+    """
+    from xdist.scheduler import LoadScopeScheduling
+
+    class ByFolder(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            return next((folder for folder in _TOGETHER if nodeid.startswith(folder)), nodeid)
+
+    return ByFolder(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

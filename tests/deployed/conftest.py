@@ -16,13 +16,10 @@ _HERE = Path(__file__).parent
 _EMULATOR = pytest.StashKey[Emulator]()
 
 
-# Before xdist looks for the groups, also where this folder is named on the command line.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put the tests of this folder in one group, and the one that destroys the stack to the end."""
+    """Give the tests of this folder time, and put the one that destroys the stack to the end."""
     for item in items:
         if item.path.is_relative_to(_HERE):
-            item.add_marker(pytest.mark.xdist_group("deployed"))
             # Whichever comes first deploys.
             item.add_marker(pytest.mark.timeout(300))
     items.sort(key=lambda item: item.path == _HERE / "test_destroy.py")
