@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from clawjob.aws.table import create_queues, create_table
-from clawjob.dev.moto_server import REGION, backend_of
+from clawjob.dev.moto_server import REGION, MotoServer, backend_of
 from clawjob.domain.messages import result_from_body
 from clawjob.domain.priority import QueueClass
 from clawjob.domain.run import Run
