@@ -20,6 +20,7 @@ from clawjob.api.route import BASE, Route, routes_of
 from clawjob.api.run_routes import RunRoutes
 from clawjob.api.service_routes import ServiceRoutes
 from clawjob.api.token_routes import TokenRoutes
+from clawjob.api.version_routes import VersionRoutes
 from clawjob.aws.dead_letters import DeadLetters
 from clawjob.aws.log_streams import LogStreams
 from clawjob.domain.access import Role
@@ -29,7 +30,7 @@ log = logging.getLogger(__name__)
 
 Call = Callable[..., Answer]
 _ALWAYS: Final = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
-ROUTE_CLASSES: Final = (ServiceRoutes, JobRoutes, RunRoutes, TokenRoutes, DeadLetterRoutes)
+ROUTE_CLASSES: Final = (ServiceRoutes, JobRoutes, VersionRoutes, RunRoutes, TokenRoutes, DeadLetterRoutes)
 """All that the API answers, for those who describe it."""
 _SEGMENT: Final = re.compile(r"<(\w+)>")
 
@@ -85,7 +86,8 @@ class Api:
         """
         documents.load()
         letters = DeadLetterRoutes(ctx, dead or DeadLetters.of(ctx.queues))
-        owners = (ServiceRoutes(ctx, describe), JobRoutes(ctx, pools), RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
+        jobs, versions = JobRoutes(ctx, pools), VersionRoutes(ctx, pools)
+        owners = (ServiceRoutes(ctx, describe), jobs, versions, RunRoutes(ctx, logs), TokenRoutes(ctx), letters)
         self._routes = [_Bound(route, call) for owner in owners for route, call in routes_of(owner)]
         self._resolver = APIGatewayHttpResolver()
         for bound in self._routes:

@@ -18,8 +18,8 @@ from clawjob.api.problems import (
     RefusedError,
 )
 from clawjob.api.request import BodyField, Parameter, Request, any_text, whole
-from clawjob.api.route import BASE, IDEMPOTENCY_KEY, IF_MATCH, Gives, JobDocument, Route, route
-from clawjob.api.shapes import Job, JobPage, NextTimes, Run, RunPage, Why
+from clawjob.api.route import BASE, IDEMPOTENCY_KEY, IF_MATCH, Gives, Route, route
+from clawjob.api.shapes import Job, JobDocument, JobPage, NextTimes, Run, RunPage, Why
 from clawjob.api.strict_json import check_finite
 from clawjob.api.views import job_json, occurrences_json, run_json
 from clawjob.domain.access import Role
@@ -32,6 +32,7 @@ from clawjob.domain.errors import (
     StaleVersionError,
     UnreadableRecordError,
 )
+from clawjob.domain.job_version import MAX_WHY, Change, Editor
 from clawjob.domain.schedule import ScheduleSpec
 from clawjob.operations import apply_job, insights, trigger_run
 from clawjob.operations.apply_job import JobView
@@ -44,6 +45,7 @@ _NEXT_OF_ONE: Final = 5
 _NEXT_OF_MANY: Final = 1
 _JOBS: Final = "jobs"
 _PAGE: Final[Mapping[str, Parameter[Any]]] = {"limit": whole(1, insights.MAX_LIMIT, 50), "cursor": any_text()}
+_WHY: Final = {"why": BodyField(str, "Kept with the version.", "site is down until Monday", longest=MAX_WHY)}
 _SHOWN: Final = Gives(Job, "The job as it is now.", headers=("ETag",))
 
 
@@ -67,7 +69,7 @@ class JobRoutes:
     def create_job(self, request: Request) -> Answer:
         """Create a job from its document."""
         definition = parse_document(request.document(), self.ctx.clock(), self.pools)
-        view = apply_job.create_job(self.ctx, definition)
+        view = apply_job.create_job(self.ctx, definition, request.editor())
         return self._job(view, 201, {"Location": f"{BASE}/jobs/{definition.name}"})
 
     @route(Route("GET", "/jobs", Role.VIEWER, {200: Gives(JobPage, "A page of jobs.")}, query=_PAGE))
@@ -82,7 +84,7 @@ class JobRoutes:
     @route(Route("GET", "/jobs/<name>", Role.VIEWER, {200: _SHOWN}, refuses=(NOT_FOUND,)))
     def get_job(self, request: Request, name: str) -> Answer:
         """Show a job."""
-        return self._job(insights.get_job(self.ctx, _known(name)))
+        return self._job(insights.get_job(self.ctx, known_name(name)))
 
     @route(
         Route(
@@ -98,15 +100,8 @@ class JobRoutes:
     def replace_job(self, request: Request, name: str) -> Answer:
         """Put another document in force; `name` may be left out of it."""
         expected = request.expected_version()
-        definition = self._definition(request.document(), _known(name))
-        try:
-            view = apply_job.replace_job(self.ctx, name, definition, expected)
-        except StaleVersionError as error:
-            if expected is None:
-                raise _too_busy(name) from error
-            detail = f"Job {name!r} is at version {error.actual}, not {expected}. Read it again, then send your change."
-            raise RefusedError(STALE_VERSION, detail, headers={"ETag": _etag(error.actual)}) from error
-        return self._job(view)
+        definition = self._definition(request.document(), known_name(name))
+        return self._job(replaced(self.ctx, name, definition, expected, request.editor()))
 
     @route(
         Route(
@@ -121,20 +116,38 @@ class JobRoutes:
     def delete_job(self, request: Request, name: str) -> Answer:
         """Delete a job; its runs that wait are not started."""
         try:
-            apply_job.delete_job(self.ctx, _known(name))
+            apply_job.delete_job(self.ctx, known_name(name))
         except StaleVersionError as error:
             raise _too_busy(name) from error
         return Answer(204)
 
-    @route(Route("POST", "/jobs/<name>/pause", Role.OPERATOR, {200: _SHOWN}, refuses=(NOT_FOUND, CONFLICT), body={}))
+    @route(
+        Route(
+            "POST",
+            "/jobs/<name>/pause",
+            Role.OPERATOR,
+            {200: _SHOWN},
+            refuses=(NOT_FOUND, CONFLICT),
+            body=_WHY,
+        )
+    )
     def pause_job(self, request: Request, name: str) -> Answer:
         """Stop its schedule."""
-        return self._set_enabled(name, enabled=False)
+        return self._set_enabled(request, name, enabled=False)
 
-    @route(Route("POST", "/jobs/<name>/resume", Role.OPERATOR, {200: _SHOWN}, refuses=(NOT_FOUND, CONFLICT), body={}))
+    @route(
+        Route(
+            "POST",
+            "/jobs/<name>/resume",
+            Role.OPERATOR,
+            {200: _SHOWN},
+            refuses=(NOT_FOUND, CONFLICT),
+            body=_WHY,
+        )
+    )
     def resume_job(self, request: Request, name: str) -> Answer:
         """Start its schedule again."""
-        return self._set_enabled(name, enabled=True)
+        return self._set_enabled(request, name, enabled=True)
 
     @route(
         Route(
@@ -154,7 +167,7 @@ class JobRoutes:
         """Run it now."""
         params = request.given.get("params", {})
         check_finite({"params": params})
-        done = trigger_run.trigger_run(self.ctx, _known(name), params, request.idempotency_key())
+        done = trigger_run.trigger_run(self.ctx, known_name(name), params, request.idempotency_key())
         location = {"Location": f"{BASE}/runs/{done.run.run_id}"}
         return Answer(201 if done.created else 200, run_json(done.run), location)
 
@@ -171,7 +184,7 @@ class JobRoutes:
     def list_runs(self, request: Request, name: str) -> Answer:
         """List its runs, newest first."""
         asked = request.asked
-        scope = f"runs of {_known(name)}"
+        scope = f"runs of {known_name(name)}"
         page = insights.list_runs(self.ctx, name, asked["limit"], take_cursor(scope, asked["cursor"]))
         return Answer(200, {"items": [run_json(run) for run in page.items], "cursor": give_cursor(scope, page.cursor)})
 
@@ -187,7 +200,7 @@ class JobRoutes:
     )
     def list_next_times(self, request: Request, name: str) -> Answer:
         """Tell its next instants."""
-        definition = insights.get_job(self.ctx, _known(name)).definition
+        definition = insights.get_job(self.ctx, known_name(name)).definition
         spec = definition.schedule
         found = insights.next_times(self.ctx, name, request.asked["count"])
         items = occurrences_json(found, schedule_of(spec, name)) if spec is not None else []
@@ -198,12 +211,12 @@ class JobRoutes:
     )
     def explain_job(self, request: Request, name: str) -> Answer:
         """Say in plain words why it does or does not run."""
-        found = insights.why(self.ctx, _known(name))
+        found = insights.why(self.ctx, known_name(name))
         return Answer(200, {"name": name, "lines": [{"label": one.label, "text": one.text} for one in found.lines]})
 
-    def _set_enabled(self, name: str, *, enabled: bool) -> Answer:
+    def _set_enabled(self, request: Request, name: str, *, enabled: bool) -> Answer:
         try:
-            return self._job(apply_job.set_enabled(self.ctx, _known(name), enabled))
+            return self._job(apply_job.set_enabled(self.ctx, known_name(name), enabled, request.editor()))
         except StaleVersionError as error:
             raise _too_busy(name) from error
 
@@ -225,11 +238,39 @@ class JobRoutes:
             return None
 
     def _job(self, view: JobView, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
-        body = job_json(view, self.ctx.clock(), _NEXT_OF_ONE)
-        return Answer(status, body, {**(headers or {}), "ETag": _etag(view.state.version)})
+        return job_answer(self.ctx, view, status, headers)
 
 
-def _known(name: str) -> str:
+def job_answer(ctx: Context, view: JobView, status: int = 200, headers: dict[str, str] | None = None) -> Answer:
+    """Answer with a job and its ETag."""
+    body = job_json(view, ctx.clock(), _NEXT_OF_ONE)
+    return Answer(status, body, {**(headers or {}), "ETag": _etag(view.state.version)})
+
+
+def replaced(
+    ctx: Context,
+    name: str,
+    definition: Definition,
+    expected: int | None,
+    editor: Editor,
+    change: Change = Change.REPLACED,
+) -> JobView:
+    """Put a definition in force.
+
+    Raises:
+        RefusedError: the job is at another version than expected.
+        ConflictError: it changes all the time.
+    """
+    try:
+        return apply_job.replace_job(ctx, name, definition, expected, editor, change)
+    except StaleVersionError as error:
+        if expected is None:
+            raise _too_busy(name) from error
+        detail = f"Job {name!r} is at version {error.actual}, not {expected}. Read it again, then send your change."
+        raise RefusedError(STALE_VERSION, detail, headers={"ETag": _etag(error.actual)}) from error
+
+
+def known_name(name: str) -> str:
     """A name that a job can have; no job has another."""
     if not NAME.fullmatch(name):
         raise JobNotFoundError(name[:100])

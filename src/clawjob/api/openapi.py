@@ -11,8 +11,8 @@ from clawjob.api import problems
 from clawjob.api.answers import JSON, Answer
 from clawjob.api.problems import Kind
 from clawjob.api.request import BodyField
-from clawjob.api.route import BASE, Gives, JobDocument, Route
-from clawjob.api.shapes import GatewayRefusal, Job, ProblemDocument
+from clawjob.api.route import BASE, Gives, Route
+from clawjob.api.shapes import GatewayRefusal, Job, JobDocument, ProblemDocument
 
 Schema = dict[str, Any]
 VERSION: Final = "1.0.0"
@@ -27,6 +27,7 @@ _NAMES: Final[Mapping[str, Schema]] = {
     "name": {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]{0,99}$", "examples": ["daily_news_crawl"]},
     "run_id": {"type": "string", "pattern": "^[0-9A-Za-z-]{1,80}$"},
     "token_id": {"type": "string", "pattern": "^[0-9A-Za-z]{1,32}$"},
+    "number": {"type": "string", "pattern": "^[1-9][0-9]{0,7}$", "examples": ["3"]},
     "queue": {"type": "string", "examples": ["runs-default-low"]},
 }
 _HEADERS: Final[Mapping[str, Schema]] = {
@@ -93,6 +94,8 @@ class _Schemas:
         for name, one in {**schema.pop("$defs", {}), shape.__name__: schema}.items():
             if name == Job.__name__:
                 self._add_job(one)
+            elif name == JobDocument.__name__:
+                self._add_job()
             else:
                 self.made.setdefault(name, _without_titles(one))
         return {"$ref": _REF.format(model=shape.__name__)}
@@ -156,9 +159,11 @@ def _fields(body: Mapping[str, BodyField]) -> Schema:
     required = [name for name, one in body.items() if one.required]
     properties = {}
     for name, one in body.items():
-        kind: Schema = {"type": "string", "maxLength": one.longest} if one.kind is str else {"type": "object"}
+        kind: Schema = {"type": {str: "string", int: "integer"}.get(one.kind, "object")}
         if one.words:
-            kind = {"type": "string", "enum": list(one.words)}
+            kind["enum"] = list(one.words)
+        elif one.kind is str:
+            kind["maxLength"] = one.longest
         properties[name] = {**kind, "description": one.description, "examples": [one.example]}
     schema = {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
     return {"required": bool(required), "content": {JSON: {"schema": schema}}}

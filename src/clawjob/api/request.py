@@ -12,6 +12,7 @@ from clawjob.api.problems import BODY_TOO_LARGE, PRECONDITION_REQUIRED, RefusedE
 from clawjob.api.strict_json import read_object
 from clawjob.domain.access import Role
 from clawjob.domain.errors import InvalidInputError, Problem
+from clawjob.domain.job_version import Editor
 from clawjob.domain.showing import shown, shown_name
 
 MAX_BODY_BYTES: Final = 512 * 1024
@@ -143,6 +144,10 @@ class Request:
             raise InvalidInputError.of("If-Match", f"{shown(text)} is no version.", remedy)
         return int(match[1])
 
+    def editor(self) -> Editor:
+        """Say who asks, and why if the body does."""
+        return Editor(self.caller, self.caller_name, self.given.get("why", ""))
+
     def idempotency_key(self) -> str | None:
         """Read `Idempotency-Key`.
 
@@ -204,7 +209,7 @@ class BodyField:
     """A field of a body that is no job document."""
 
     kind: type
-    """`str` or `dict`."""
+    """`str`, `int` or `dict`."""
     description: str
     example: Any
     required: bool = False
@@ -216,7 +221,7 @@ class BodyField:
     @property
     def form(self) -> str:
         """What it takes, in words."""
-        what = "a text" if self.kind is str else "an object"
+        what = {str: "a text", int: "a whole number"}.get(self.kind, "an object")
         example = self.example if isinstance(self.example, str) else json.dumps(self.example)
         return f"{what}, such as {example}"
 

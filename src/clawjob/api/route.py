@@ -10,6 +10,7 @@ from typing import Any, Final, TypeVar
 from clawjob.api.answers import Answer
 from clawjob.api.problems import Kind
 from clawjob.api.request import BodyField, Parameter
+from clawjob.api.shapes import JobDocument
 from clawjob.domain.access import Role
 
 F = TypeVar("F", bound=Callable[..., Answer])
@@ -44,10 +45,6 @@ class Gives:
     """A TypedDict, or None for no body."""
     description: str
     headers: tuple[str, ...] = ()
-
-
-class JobDocument:
-    """Stands for the job document where a body is one."""
 
 
 @dataclass(frozen=True, slots=True)

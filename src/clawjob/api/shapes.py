@@ -9,6 +9,7 @@ from typing_extensions import TypedDict
 
 from clawjob.domain.access import Role
 from clawjob.domain.dead_letters import LetterKind
+from clawjob.domain.job_version import Change
 from clawjob.domain.run import Outcome, Reason, RunKind, State
 
 
@@ -112,6 +113,10 @@ class JobStatus(TypedDict):
     invalid: Annotated[str | None, Says("Why the stored job cannot be read; the next edit heals it.")]
 
 
+class JobDocument(TypedDict):
+    """The document of a job; its fields are those of the job reference."""
+
+
 class Job(TypedDict):
     """A job: its document in full form, and `state`. The document's own fields are those of the job reference."""
 
@@ -131,6 +136,40 @@ class NextTimes(TypedDict):
     name: Name
     timezone: Annotated[str, Says("", "Europe/Berlin")]
     items: list[Occurrence]
+
+
+class Version(TypedDict):
+    """A version of a job: who made it, when and why."""
+
+    version: Annotated[int, Says("", 3)]
+    at: Instant
+    change: Change | None
+    by: Annotated[str, Says("Id of the token; empty where it is not known.")]
+    by_name: Annotated[str, Says("Whose token it is.", "anna@laptop")]
+    why: str
+
+
+class VersionPage(TypedDict):
+    """Versions, newest first."""
+
+    items: list[Version]
+    cursor: Cursor
+
+
+class FieldChange(TypedDict):
+    """A field that differs; null where it is not given."""
+
+    field: Annotated[str, Says("", "retry.delay")]
+    before: Any
+    after: Any
+
+
+class VersionDetail(Version):
+    """A version with its document, and what it changed."""
+
+    document: JobDocument
+    against: Annotated[int | None, Says("The version that it is compared with; null for the first.", 2)]
+    changes: list[FieldChange]
 
 
 class WhyLine(TypedDict):

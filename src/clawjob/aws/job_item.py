@@ -1,5 +1,7 @@
 """How a job's state row is written into its item and read back."""
 
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from clawjob.aws.codec import Value
@@ -9,6 +11,7 @@ from clawjob.aws.table import ALL_JOBS, DUE_AT, LIST_KEY, LIST_SORT, PK, SK, sta
 from clawjob.domain.errors import UnreadableRecordError
 from clawjob.domain.instants import from_text, to_text
 from clawjob.domain.job_state import JobDecision, JobState
+from clawjob.domain.job_version import Change, Editor, JobVersion
 from clawjob.domain.run import Reason
 from clawjob.domain.stored_version import check_version
 
@@ -100,3 +103,20 @@ def _typed(value: T, kind: type[T]) -> T:
     if type(value) is not kind:
         raise TypeError(f"{value!r:.40} is no {kind.__name__}")
     return value
+
+
+def version_fields(at: datetime, change: Change, editor: Editor) -> dict[str, Value]:
+    """Write what is kept of a version beside its definition; what is empty is left out."""
+    said = {"change": change.value, "written_by": editor.by, "writer": editor.name, "why": editor.why}
+    return {"written_at": to_text(at), **{name: value for name, value in said.items() if value}}
+
+
+def version_of(item: Mapping[str, Value]) -> JobVersion:
+    """Read it; versions that were written before it was kept say only when."""
+    change = item.get("change")
+    return JobVersion(
+        version=int(str(item[SK]).removeprefix("V#")),
+        at=from_text(str(item["written_at"])),
+        change=Change(change) if change in tuple(Change) else None,
+        editor=Editor(str(item.get("written_by", "")), str(item.get("writer", "")), str(item.get("why", ""))),
+    )

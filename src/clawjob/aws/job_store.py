@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any, Final
 from clawjob.aws import dynamo
 from clawjob.aws.codec import Value, encode_item
 from clawjob.aws.dynamo import Condition, Item, Refused, Write
-from clawjob.aws.job_item import decision_value, item_of, state_of
+from clawjob.aws.job_item import decision_value, item_of, state_of, version_fields, version_of
 from clawjob.aws.run_item import due_keys
 from clawjob.aws.table import (
     ALL_JOBS,
     DUE_AT,
     DUE_INDEX,
     DUE_SHARD,
+    MAX_VERSION,
     PK,
     SK,
     TICK,
@@ -40,6 +41,7 @@ from clawjob.domain.errors import (
 from clawjob.domain.ids import SHARDS
 from clawjob.domain.instants import to_text
 from clawjob.domain.job_state import JobDecision, JobState
+from clawjob.domain.job_version import NOBODY, Change, Editor, JobVersion
 from clawjob.domain.run import Reason, Run
 
 if TYPE_CHECKING:
@@ -70,7 +72,9 @@ class JobStore:
     retention: timedelta
     _definitions: dict[tuple[str, int], Definition] = field(default_factory=dict)
 
-    def create(self, state: JobState, definition: Definition) -> None:
+    def create(
+        self, state: JobState, definition: Definition, change: Change = Change.CREATED, editor: Editor = NOBODY
+    ) -> None:
         """Write a job with its first definition, all or nothing.
 
         Raises:
@@ -83,7 +87,7 @@ class JobStore:
                 # Of many creates at once the first to take the name wins.
                 dynamo.put(self.table, {PK: pk, SK: sk, "uid": state.uid}, Condition((_ABSENT,))),
                 dynamo.put(self.table, item_of(state)),
-                self._definition(state, definition),
+                self._definition(state, definition, change, editor),
             ],
         )
         if refusals and refusals[0]:
@@ -151,7 +155,14 @@ class JobStore:
             answers[pair] = self._read_definition(pair, items.get(key))
         return {pair: answers[pair] if pair in answers else known[pair] for pair in pairs}
 
-    def change(self, seen: JobState, after: JobState, definition: Definition) -> None:
+    def change(
+        self,
+        seen: JobState,
+        after: JobState,
+        definition: Definition,
+        change: Change = Change.REPLACED,
+        editor: Editor = NOBODY,
+    ) -> None:
         """Put the next definition in force, from the version that was seen.
 
         Raises:
@@ -176,7 +187,7 @@ class JobStore:
                         {":seen_version": seen.version},
                     ),
                 ),
-                self._definition(after, definition),
+                self._definition(after, definition, change, editor),
             ],
         )
         if refusals:
@@ -325,6 +336,39 @@ class JobStore:
         items, _ = next(pages)
         return int(str(items[0][SK]).removeprefix("V#")) if items else 0
 
+    def version(self, uid: str, number: int) -> JobVersion | None:
+        """Read what is known of one version; None when it is not there."""
+        item = dynamo.get(self.client, self.table, definition_key(uid, number))
+        return version_of(item) if item else None
+
+    def versions(self, uid: str, limit: int, before: int | None) -> tuple[tuple[JobVersion, ...], int | None]:
+        """List a job's versions, newest first: a page, and the number of its last one when there may be more.
+
+        Args:
+            uid: of the job.
+            limit: of versions.
+            before: only those with a lower number; None for all.
+        """
+        if before == 1:
+            return (), None
+        pages = dynamo.query_pages(
+            self.client,
+            TableName=self.table,
+            KeyConditionExpression="#pk = :pk AND #sk BETWEEN :lowest AND :top",
+            ExpressionAttributeNames={"#pk": PK, "#sk": SK},
+            ExpressionAttributeValues={
+                ":pk": {"S": state_key(uid)[0]},
+                ":lowest": {"S": definition_key(uid, 1)[1]},
+                ":top": {"S": definition_key(uid, (before or MAX_VERSION) - 1)[1]},
+            },
+            ScanIndexForward=False,
+            ConsistentRead=True,
+            Limit=limit,
+        )
+        items, last = next(pages)
+        found = tuple(version_of(item) for item in items)
+        return found, found[-1].version if last and found else None
+
     def due_page(self, shard: int, until: datetime, limit: int, start: Item | None) -> DuePage:
         """Read a page of what is due in a shard, oldest first. The index lags: only the base items decide."""
         pages = dynamo.query_pages(
@@ -386,7 +430,7 @@ class JobStore:
         """Read the last tick's facts; empty before the first."""
         return dynamo.get(self.client, self.table, (TICK, TICK)) or {}
 
-    def _definition(self, state: JobState, definition: Definition) -> Write:
+    def _definition(self, state: JobState, definition: Definition, change: Change, editor: Editor) -> Write:
         pk, sk = definition_key(state.uid, state.version)
         return dynamo.put(
             self.table,
@@ -394,7 +438,7 @@ class JobStore:
                 PK: pk,
                 SK: sk,
                 "definition": json.dumps(definition.to_stored(), ensure_ascii=False, separators=(",", ":")),
-                "written_at": to_text(state.changed_at),
+                **version_fields(state.changed_at, change, editor),
             },
         )
 

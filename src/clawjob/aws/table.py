@@ -48,6 +48,10 @@ DEAD_LETTER_RECEIVES: Final = 10
 """Receives before a message goes to the dead letters: for messages that nobody can handle, never for long runs."""
 
 
+MAX_VERSION: Final = 99_999_999
+"""Of a job, so that its key sorts as a number."""
+
+
 def name_key(name: str) -> tuple[str, str]:
     """Key of the item that holds a job's name."""
     return f"NAME#{name}", NAME

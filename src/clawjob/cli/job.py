@@ -9,8 +9,18 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from clawjob.cli.failures import RUN_FAILED, Failure, NotFound, Overtaken, Refused, WrongUse
-from clawjob.cli.lazy import LazyGroup
-from clawjob.cli.show import Column, Times, output_option, plain, print_facts, print_json, print_table, utc_option
+from clawjob.cli.lazy import Lazy, LazyGroup
+from clawjob.cli.show import (
+    Column,
+    Times,
+    output_option,
+    plain,
+    print_facts,
+    print_json,
+    print_table,
+    utc_option,
+    why_option,
+)
 
 if TYPE_CHECKING:
     from clawjob.cli.service import Service
@@ -19,7 +29,15 @@ _TRIES: Final = 3
 """Of an apply that somebody else's gets in the way of."""
 
 
-@click.group("job", cls=LazyGroup)
+@click.group(
+    "job",
+    cls=LazyGroup,
+    lazy={
+        "versions": Lazy("clawjob.cli.job_versions:versions_command", "List a job's versions: who, when and why."),
+        "diff": Lazy("clawjob.cli.job_versions:diff_command", "Show what a version or a file changes in a job."),
+        "rollback": Lazy("clawjob.cli.job_versions:rollback_command", "Go back to an older version of a job."),
+    },
+)
 def job_group() -> None:
     """Create, change, look at and trigger jobs."""
 
@@ -34,7 +52,7 @@ def create(path: str, output: str) -> None:
     if output == "json":
         print_json(made)
         return
-    click.echo(f"Job {plain(made['name'])} is created. {_next_run(made)}")
+    click.echo(f"Job {plain(made['name'])} is created. {next_run(made)}")
 
 
 @job_group.command("apply")
@@ -92,7 +110,7 @@ def show(name: str, output: str, *, document: bool, utc: bool) -> None:
     """Show a job."""
     job = _service().ask("GET", f"/jobs/{_segment(name)}")
     if document:
-        print_json(_document(job))
+        print_json(document_part(job))
     elif output == "json":
         print_json(job)
     else:
@@ -109,18 +127,20 @@ def delete(name: str) -> None:
 
 @job_group.command("pause")
 @click.argument("name")
-def pause(name: str) -> None:
+@why_option
+def pause(name: str, why: str) -> None:
     """Stop a job's schedule; it can still be triggered."""
-    _service().ask("POST", f"/jobs/{_segment(name)}/pause")
+    _service().ask("POST", f"/jobs/{_segment(name)}/pause", body={"why": why})
     click.echo(f"Job {plain(name)} is paused.")
 
 
 @job_group.command("resume")
 @click.argument("name")
-def resume(name: str) -> None:
+@why_option
+def resume(name: str, why: str) -> None:
     """Start a paused job's schedule again."""
-    job = _service().ask("POST", f"/jobs/{_segment(name)}/resume")
-    click.echo(f"Job {plain(name)} is resumed. {_next_run(job)}")
+    job = _service().ask("POST", f"/jobs/{_segment(name)}/resume", body={"why": why})
+    click.echo(f"Job {plain(name)} is resumed. {next_run(job)}")
 
 
 @job_group.command("trigger")
@@ -194,17 +214,17 @@ def _apply_once(service: "Service", name: str, document: dict[str, Any]) -> str:
         present, headers = service.ask_with_headers("GET", f"/jobs/{_segment(name)}")
     except NotFound:
         made = service.ask("POST", "/jobs", body=document)
-        return f"Job {plain(name)} is created. {_next_run(made)}"
+        return f"Job {plain(name)} is created. {next_run(made)}"
     # What is in force was in order when the job was made or later, though its one instant may be past by now.
-    if _full_form(document, present["state"]["created_at"]) == _document(present):
+    if full_form(document, present["state"]["created_at"]) == document_part(present):
         return f"Job {plain(name)} is as its document says."
     tag = headers.get("ETag", "*")
     after = service.ask("PUT", f"/jobs/{_segment(name)}", body=document, headers={"If-Match": tag})
-    return f"Job {plain(name)} is changed to version {after['state']['version']}. {_next_run(after)}"
+    return f"Job {plain(name)} is changed to version {after['state']['version']}. {next_run(after)}"
 
 
-def _full_form(document: dict[str, Any], at: str) -> dict[str, Any] | None:
-    """The document as the service would show it; None when that cannot be told here."""
+def full_form(document: dict[str, Any], at: str) -> dict[str, Any] | None:
+    """Give a document as the service would show it; None when that cannot be told here."""
     from clawjob.domain.errors import InvalidInputError
     from clawjob.domain.instants import from_text
     from clawjob.domain.job import document_of, parse_document
@@ -219,7 +239,8 @@ def _full_form(document: dict[str, Any], at: str) -> dict[str, Any] | None:
     return full
 
 
-def _document(job: Mapping[str, Any]) -> dict[str, Any]:
+def document_part(job: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the document of a job that the API showed."""
     return {name: value for name, value in job.items() if name != "state"}
 
 
@@ -299,7 +320,8 @@ def _next_or_paused(job: Mapping[str, Any], times: Times) -> str:
     return times.text(runs[0]["scheduled_at"]) if runs else ""
 
 
-def _next_run(job: Mapping[str, Any]) -> str:
+def next_run(job: Mapping[str, Any]) -> str:
+    """Say when a job runs next."""
     runs = job["state"]["next_runs"]
     if runs:
         return f"Its next run is at {Times(utc=False).long_text(runs[0]['scheduled_at'])}."

@@ -79,12 +79,19 @@ class Times:
 
 def output_option(function: F) -> F:
     """Add `--output`."""
-    return click.option("--output", type=click.Choice(["table", "json"]), default="table", show_default=True)(function)
+    return click.option("-o", "--output", type=click.Choice(["table", "json"]), default="table", show_default=True)(
+        function
+    )
 
 
 def utc_option(function: F) -> F:
     """Add `--utc`."""
     return click.option("--utc", is_flag=True, help="Show times in UTC instead of the local zone.")(function)
+
+
+def why_option(function: F) -> F:
+    """Add `--why`."""
+    return click.option("--why", default="", help="A reason, kept with the change.")(function)
 
 
 def print_json(value: object) -> None:

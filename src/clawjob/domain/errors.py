@@ -49,6 +49,15 @@ class JobNotFoundError(NotFoundError):
         super().__init__(f"there is no job named {name!r}")
 
 
+class VersionNotFoundError(NotFoundError):
+    """The job never had this version."""
+
+    def __init__(self, name: str, version: int | str) -> None:
+        self.name = name
+        self.version = version
+        super().__init__(f"job {name!r} has no version {version!r}")
+
+
 class RunNotFoundError(NotFoundError):
     """No run has this id (it may have been removed after its retention)."""
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from clawjob.domain.definition import Definition
 from clawjob.domain.errors import NewerRecordError, StaleVersionError, UnavailableError, UnreadableRecordError
 from clawjob.domain.job_state import JobDecision, JobState
+from clawjob.domain.job_version import NOBODY, Change, Editor
 from clawjob.domain.planning import look_at, resumed_cursor
 from clawjob.domain.run import Reason
 from clawjob.domain.schedule import LATE_LIMIT
@@ -30,8 +31,13 @@ class JobView:
     definition: Definition
 
 
-def create_job(ctx: Context, definition: Definition) -> JobView:
+def create_job(ctx: Context, definition: Definition, editor: Editor = NOBODY) -> JobView:
     """Create a job and dispatch what is due.
+
+    Args:
+        ctx: the service.
+        definition: of the job.
+        editor: who asks for it; kept with the version.
 
     Raises:
         DuplicateJobError: the name is taken.
@@ -49,12 +55,19 @@ def create_job(ctx: Context, definition: Definition) -> JobView:
         due_at=_due(ctx, definition, cursor),
         decision=_decision(definition, Reason.CREATED, now),
     )
-    ctx.jobs.create(state, definition)
+    ctx.jobs.create(state, definition, Change.CREATED, editor)
     _log("job created", state)
     return _dispatched(ctx, state, definition)
 
 
-def replace_job(ctx: Context, name: str, definition: Definition, expected_version: int | None = None) -> JobView:
+def replace_job(
+    ctx: Context,
+    name: str,
+    definition: Definition,
+    expected_version: int | None = None,
+    editor: Editor = NOBODY,
+    change: Change = Change.REPLACED,
+) -> JobView:
     """Put another definition in force and dispatch what it makes due.
 
     Args:
@@ -62,6 +75,8 @@ def replace_job(ctx: Context, name: str, definition: Definition, expected_versio
         name: which job; the definition has the same name.
         definition: the new one.
         expected_version: the version that the caller changed; None takes whatever is there.
+        editor: who asks for it; kept with the version.
+        change: how it comes about.
 
     Raises:
         JobNotFoundError: there is no such job.
@@ -69,14 +84,14 @@ def replace_job(ctx: Context, name: str, definition: Definition, expected_versio
     """
     for _ in range(_TRIES - 1):
         try:
-            return _replace_once(ctx, name, definition, expected_version)
+            return _replace_once(ctx, name, definition, expected_version, change, editor)
         except StaleVersionError:
             if expected_version is not None:
                 raise
-    return _replace_once(ctx, name, definition, expected_version)
+    return _replace_once(ctx, name, definition, expected_version, change, editor)
 
 
-def set_enabled(ctx: Context, name: str, enabled: bool) -> JobView:
+def set_enabled(ctx: Context, name: str, enabled: bool, editor: Editor = NOBODY) -> JobView:
     """Pause or resume a job; a job that is so already stays as it is.
 
     Raises:
@@ -88,7 +103,10 @@ def set_enabled(ctx: Context, name: str, enabled: bool) -> JobView:
         if definition.enabled is enabled:
             return JobView(state, definition)
         try:
-            return _replace_once(ctx, name, replace(definition, enabled=enabled), state.version)
+            switched = replace(definition, enabled=enabled)
+            return _replace_once(
+                ctx, name, switched, state.version, Change.RESUMED if enabled else Change.PAUSED, editor
+            )
         except StaleVersionError:
             if attempt == _TRIES - 1:
                 raise
@@ -116,7 +134,9 @@ def delete_job(ctx: Context, name: str) -> None:
             return
 
 
-def _replace_once(ctx: Context, name: str, definition: Definition, expected: int | None) -> JobView:
+def _replace_once(
+    ctx: Context, name: str, definition: Definition, expected: int | None, change: Change, editor: Editor
+) -> JobView:
     seen = _readable(ctx, name)
     if expected is not None and seen.version != expected:
         raise StaleVersionError(name, expected, seen.version)
@@ -133,7 +153,7 @@ def _replace_once(ctx: Context, name: str, definition: Definition, expected: int
         invalid=None,
         decision=seen.decision if keeps_plan else _decision(definition, Reason.CHANGED, now),
     )
-    ctx.jobs.change(seen, after, definition)
+    ctx.jobs.change(seen, after, definition, change, editor)
     _log("job changed", after)
     return _dispatched(ctx, after, definition)
 

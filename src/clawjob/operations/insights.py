@@ -13,9 +13,16 @@ from clawjob.aws.dynamo import Item
 from clawjob.aws.table import ALL_JOBS, ALL_TOKENS, LIST_KEY, LIST_SORT, PK, SK, runs_of
 from clawjob.domain.access import AccessToken
 from clawjob.domain.definition import Definition
-from clawjob.domain.errors import InvalidInputError, NewerRecordError, RunNotFoundError, UnreadableRecordError
+from clawjob.domain.errors import (
+    InvalidInputError,
+    NewerRecordError,
+    RunNotFoundError,
+    UnreadableRecordError,
+    VersionNotFoundError,
+)
 from clawjob.domain.instants import from_text
 from clawjob.domain.job_state import JobState
+from clawjob.domain.job_version import Change, JobVersion
 from clawjob.domain.run import Attempt, Run, State
 from clawjob.domain.schedule import Occurrence
 from clawjob.domain.wording import sentence_of_decision, sentence_of_run
@@ -103,6 +110,45 @@ def list_runs(ctx: Context, name: str, limit: int, cursor: str | None = None) ->
     return Page(tuple(run for run in runs if not _is_expired(ctx, run)), _cursor(last))
 
 
+@dataclass(frozen=True, slots=True)
+class VersionView:
+    """A version of a job with its definition."""
+
+    version: JobVersion
+    definition: Definition
+
+
+def list_versions(ctx: Context, name: str, limit: int, before: int | None = None) -> Page[JobVersion]:
+    """List a job's versions, newest first.
+
+    Args:
+        ctx: the service.
+        name: of the job.
+        limit: of versions.
+        before: only those with a lower number; None for all.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+        InvalidInputError: the limit is out of range.
+    """
+    versions, last = ctx.jobs.versions(ctx.jobs.uid_of(name), _limit(limit), before)
+    return Page(versions, None if last is None else str(last))
+
+
+def get_version(ctx: Context, name: str, number: int) -> VersionView:
+    """Read a version of a job.
+
+    Raises:
+        JobNotFoundError: there is no such job.
+        VersionNotFoundError: it never had this version.
+    """
+    uid = ctx.jobs.uid_of(name)
+    version = ctx.jobs.version(uid, number)
+    if version is None:
+        raise VersionNotFoundError(name, number)
+    return VersionView(version, ctx.jobs.definition(uid, number))
+
+
 def list_tokens(ctx: Context, limit: int, cursor: str | None = None) -> Page[AccessToken]:
     """List access tokens, oldest first; revoked ones are not there any more.
 
@@ -159,7 +205,7 @@ def why(ctx: Context, name: str) -> WhyJob:
     except UnreadableRecordError as error:
         return WhyJob(name, (WhyLine("invalid", f"{error}; save the job again to heal it"),))
     found = ctx.jobs.definitions([(state.uid, state.version)])[state.uid, state.version]
-    lines = [WhyLine("enabled", "yes" if state.enabled else "no: the job is paused")]
+    lines = [WhyLine("enabled", "yes" if state.enabled else _paused(ctx, state))]
     zone = ZoneInfo("UTC")
     try:
         if isinstance(found, UnreadableRecordError):
@@ -176,6 +222,16 @@ def why(ctx: Context, name: str) -> WhyJob:
         lines.append(WhyLine("last decision", f"{_in_zone(state.decision.at, zone)}: {sentence}"))
     lines += _run_lines(ctx, state, zone)
     return WhyJob(name, tuple(lines))
+
+
+def _paused(ctx: Context, state: JobState) -> str:
+    version = ctx.jobs.version(state.uid, state.version)
+    if version is None or version.change is not Change.PAUSED:
+        return "no: the job is paused"
+    who = version.editor.name or version.editor.by
+    by = f" by {who}" if who else ""
+    why = f": {version.editor.why}" if version.editor.why else ""
+    return f"no: the job was paused{by} at {version.at:%Y-%m-%d %H:%M:%S} UTC{why}"
 
 
 def _schedule_lines(ctx: Context, view: JobView, zone: ZoneInfo) -> list[WhyLine]:

@@ -18,6 +18,8 @@ VIEW = {
     "GET /jobs/<name>/runs",
     "GET /jobs/<name>/next",
     "GET /jobs/<name>/why",
+    "GET /jobs/<name>/versions",
+    "GET /jobs/<name>/versions/<number>",
     "GET /runs/<run_id>",
     "GET /runs/<run_id>/log",
     "GET /dead-letters",
@@ -28,6 +30,7 @@ OPERATE = {
     "DELETE /jobs/<name>",
     "POST /jobs/<name>/pause",
     "POST /jobs/<name>/resume",
+    "POST /jobs/<name>/rollback",
     "POST /jobs/<name>/runs",
     "POST /runs/<run_id>/cancel",
     "POST /dead-letters/<queue>/redrive",
@@ -61,6 +64,7 @@ def test_each_role_reaches_exactly_its_routes(app: Api, service: Service, route:
         rule.replace("<name>", "nothing")
         .replace("<queue>", "nothing")
         .replace("<run_id>", "nothing-1")
+        .replace("<number>", "1")
         .replace("<token_id>", "nothing")
     )
     before = service.items()

@@ -206,6 +206,7 @@ def test_the_page_of_the_api_names_every_kind_of_problem_and_every_route(api: Cl
             .replace("<name>", "{name}")
             .replace("<run_id>", "{id}")
             .replace("<token_id>", "{id}")
+            .replace("<number>", "{number}")
             .replace("<queue>", "{queue}")
         )
         assert f"`{route.method} {rule}" in page or f"`/{rule.rpartition('/')[2]}`" in page

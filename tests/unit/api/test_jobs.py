@@ -248,7 +248,7 @@ def test_pause_and_resume_switch_the_document_and_the_version(api: Client) -> No
     resumed = api("POST", "/jobs/news/resume", {})
     assert (resumed.json["enabled"], resumed.headers["etag"]) == (True, '"3"')
     assert api("POST", "/jobs/other/pause").status == 404
-    assert api("POST", "/jobs/news/pause", {"why": "x"}).fields == ["why"]
+    assert api("POST", "/jobs/news/pause", {"reason": "x"}).fields == ["reason"]
 
 
 def test_lists_go_on_from_a_cursor_without_a_gap(api: Client) -> None:
