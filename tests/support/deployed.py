@@ -55,9 +55,10 @@ class Stack:
         return self.run(sys.executable, "-m", "infra.deploy", "destroy", STAGE, "--force", "--output", self._out)
 
     def cdk(self, *arguments: str) -> str:
-        """Run the CDK's own command line for this stage; gives what it said on stderr, where it says all but data."""
+        """Run the CDK's own command line for this stage; gives what it said, for which it has another stream in CI."""
         options = ("-c", f"stage={STAGE}", "--output", self._out)
-        return self._done((BIN / "cdk", "--no-notices", *arguments, *options), "", True, {"PATH": _SEARCH}).stderr
+        done = self._done((BIN / "cdk", "--no-notices", *arguments, *options), "", True, {"PATH": _SEARCH})
+        return done.stdout + done.stderr
 
     def clawjob(self, *arguments: str, token: str = "", stdin: str = "", ok: bool = True) -> str:
         """Run the command line; with a token against the deployed API. Gives stdout, or stderr where it must fail."""
